@@ -1,0 +1,13 @@
+execute_process(COMMAND git -C ${SOURCE_DIR} describe --always --dirty --abbrev=10
+                OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit)
+  set(commit "unknown")
+endif()
+set(text "#pragma once\n#define BORA_VERSION \"${VERSION}\"\n#define BORA_COMMIT \"${commit}\"\n")
+set(old "")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUT} ${text})
+endif()
