@@ -78,7 +78,7 @@ class Json {
   std::string dump(int indent = -1) const;
   void dump_to(std::string* out, int indent = -1) const;
 
-  // `text` needs no padding. Depth is limited to 512. The error says line, column and what is wrong.
+  // `text` needs no padding. Depth is limited to 512. The error says what is wrong.
   static Result<Json> parse(std::string_view text);
 
  private:
