@@ -1,0 +1,1 @@
+bora_module(NAME device DEPS base tensor quant ir)

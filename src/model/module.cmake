@@ -1,0 +1,1 @@
+bora_module(NAME model DEPS base tensor quant ir formats)
