@@ -35,8 +35,9 @@ enum class Keep : uint8_t { kAll, kWindow, kLast };
 struct GroupSpec {
   Keep keep = Keep::kAll;
   int32_t window = 0;     // kWindow: positions a row sees, itself included
-  int32_t block = 16;     // tokens; kLast: slots
-  int32_t align = 16;     // kLast: snapshots at multiples of this
+  int32_t block = 16;     // tokens of a block, equal in all paged groups; kLast: working slots of a sequence (2 + drafts for
+                          // one step in flight)
+  int32_t align = 16;     // kLast: snapshots at multiples of this (itself a multiple of the block size)
   int32_t blocks = 0;     // capacity
 };
 
@@ -75,23 +76,34 @@ class Pool {
   virtual Result<SeqId> open(std::span<const Unit> units, Salt salt, int32_t length) = 0;
   // Makes room up to `length` positions in all groups or in none; evicts cached blocks as needed.
   virtual Status reserve(SeqId seq, int32_t length, std::vector<BlockCopy>* copies) = 0;
-  // Can reserve succeed now? (blocks missing in the scarcest group; 0 = yes)
-  virtual int32_t missing_blocks(SeqId seq, int32_t length) const = 0;
+  // Blocks that are missing in the scarcest group for a new sequence of `length` positions of which `cached` are matched, if
+  // every cached block could be evicted. 0: it is worth trying.
+  virtual int32_t missing_blocks(int32_t length, int32_t cached) const = 0;
   // Appends units that the host has read back. Complete blocks become findable.
   virtual void confirm(SeqId seq, std::span<const Unit> units) = 0;
-  // Gives back everything at and after `length` (drafts that failed). REQUIRES: length >= confirmed length.
+  // Gives back whole blocks at and after `length` (drafts that failed).
+  // REQUIRES: length >= confirmed length, and no step in flight touches them.
   virtual void truncate(SeqId seq, int32_t length) = 0;
-  // A second sequence with the same confirmed units; blocks are shared until written.
-  virtual Result<SeqId> fork(SeqId seq) = 0;
-  // Ends a sequence. Its blocks become cached (complete ones, when `keep`) or free, but are reused only once step `after` is
-  // complete (after = -1: at once).
-  virtual void release(SeqId seq, StepId after, bool keep) = 0;
+  // A second sequence with the same confirmed units; blocks are shared until written, recurrent state is copied.
+  virtual Result<SeqId> fork(SeqId seq, std::vector<BlockCopy>* copies) = 0;
+  // Ends a sequence. Its complete confirmed blocks become cached, the others free, but all are reused only once step `after`
+  // is complete (after = -1: at once).
+  virtual void release(SeqId seq, StepId after) = 0;
   virtual void step_complete(StepId step) = 0;
 
   virtual int32_t confirmed(SeqId seq) const = 0;
   virtual int32_t reserved(SeqId seq) const = 0;
-  // Block table of a group, by position / block; released window blocks are -1.
+  // Block table of a paged group, by position / block; released window blocks are -1. kLast: the working slots.
   virtual std::span<const BlockId> table(SeqId seq, int32_t group) const = 0;
+
+  // Recurrent state (kLast). The slot that holds the state after `length` positions, or -1 when there is none (length 0: the
+  // zero state).
+  virtual BlockId load_slot(SeqId seq, int32_t group, int32_t length) const = 0;
+  // The slot where the state after `length` positions goes: never one that a position >= confirmed may still be loaded from.
+  virtual BlockId store_slot(SeqId seq, int32_t group, int32_t length) = 0;
+  // A slot of its own for the state after `length` positions, findable by later requests once that length is confirmed; -1
+  // when none is to be had (then the prefix is simply not cached there). REQUIRES: length is a multiple of `align`.
+  virtual BlockId snapshot(SeqId seq, int32_t group, int32_t length) = 0;
 
   // Transfers: picks cached blocks to move out by cost; they are `moving` until moved() says how it went.
   virtual std::vector<Move> evict(int32_t group, int32_t blocks) = 0;
@@ -107,6 +119,7 @@ class Pool {
   virtual Status check() const = 0;
 };
 
-std::unique_ptr<Pool> make_pool(std::span<const GroupSpec> groups, int32_t max_sequences);
+// kInvalidArgument: no group, groups of unlike block size, an align that is no multiple of it, nothing to hold.
+Result<std::unique_ptr<Pool>> make_pool(std::span<const GroupSpec> groups, int32_t max_sequences);
 
 }  // namespace bora::kv

@@ -1,1 +1,5 @@
 bora_module(NAME sched DEPS base kv)
+if(BORA_TESTS)
+  add_executable(bora_sim ${CMAKE_SOURCE_DIR}/tests/sim/bora_sim.cc)
+  target_link_libraries(bora_sim PRIVATE bora_sched)
+endif()

@@ -42,7 +42,7 @@ struct Arrival {
   kv::Salt salt = 0;
   int32_t priority = 0;            // higher first
   int64_t deadline_us = -1;        // on the injected clock; -1 none. A request past it ends with kDeadline
-  int32_t choices = 1;             // n: forks after the prompt
+  int32_t choices = 1;             // n: forks after the prompt; at most max_rows
   bool prompt_logprobs = false;
 };
 
@@ -62,8 +62,11 @@ struct Work {
   int32_t count = 0;         // rows; decode: 1 + drafts
   int32_t drafts = 0;
   bool prompt_rows = false;  // prefill chunk
-  bool want_logits = false;  // the last row (decode: every row)
+  bool want_logits = false;  // of the last row; decode: of every row
+  bool all_rows = false;     // prompt_logprobs: of every prompt row
   bool continues = false;    // its first token is the previous step's pick, still on the device
+  int32_t picks = 0;         // logits rows picked from: 0 (no logits), 1 + drafts, or `choices` copies of a prompt's last row
+  int32_t snapshot = 0;      // length at which recurrent groups should keep a snapshot; 0 none
 };
 
 struct StepPlan {
@@ -74,7 +77,8 @@ struct StepPlan {
   std::vector<RequestId> preempted;
 };
 
-// What the device did for one Work of a step, in the order of the plan's work with want_logits.
+// What the device did, one for each choice that got tokens: in the order of the plan's work with picks. Prompt rows with
+// picks > 1 give one outcome for each of the choices 0 to picks - 1.
 struct Outcome {
   RequestId request = 0;
   int32_t choice = 0;
@@ -104,8 +108,9 @@ class Scheduler {
   virtual void pause(RequestId id, bool paused) = 0;
   // Plans the next step within `token_budget` rows. REQUIRES: fewer than steps_in_flight steps are open.
   virtual StepPlan plan(int32_t token_budget, int64_t now_us) = 0;
-  // Outcomes of the oldest open step.
-  virtual void complete(StepId step, std::span<const Outcome> outcomes) = 0;
+  // Outcomes of the oldest open step. By outcome: true if its tokens count, false if they are surplus (the choice ended or was
+  // put back after the step was planned): those must be dropped.
+  virtual std::vector<bool> complete(StepId step, std::span<const Outcome> outcomes) = 0;
   // Requests (choices) that ended since the last call, each exactly once.
   virtual std::vector<Ended> take_ended() = 0;
   virtual std::vector<Admission> take_admissions() = 0;
@@ -118,7 +123,8 @@ class Scheduler {
   virtual Status check() const = 0;
 };
 
-// `pool` outlives this and is changed by nobody else.
+// `pool` outlives this and is changed by nobody else. REQUIRES: the pool can hold one sequence of max_context positions, and
+// limits are in their ranges.
 std::unique_ptr<Scheduler> make_scheduler(const Limits& limits, kv::Pool* pool);
 
 }  // namespace bora::sched
