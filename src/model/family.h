@@ -1,7 +1,9 @@
-// A family: one function that reads a configuration and one that writes the graph. Everything else (loading, quantizing,
-// sharding, adapter targets, state sizes, memory estimates, export) is derived from the weights it declares.
+// A family: one function that reads a configuration and one that writes the graph. Everything else (loading,
+// quantizing, sharding, adapter targets, state sizes, memory estimates, export) is derived from the weights it
+// declares.
 //
-// Families are records in a list (families.cc), one file each in families/. Outside that folder no code names a family.
+// Families are records in a list (families.cc), one file each in families/. Outside that folder no code names a
+// family.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +21,12 @@
 
 namespace bora::model {
 
-// The settings of a checkpoint under Hugging Face names, wherever they came from: config.json (old and new layouts are
-// normalised), or GGUF keys translated. A family reads its fields from here and refuses what it does not understand by name.
+// The settings of a checkpoint under Hugging Face names, wherever they came from: config.json (old and new layouts
+// are normalised), or GGUF keys translated. A family reads its fields from here and refuses what it does not
+// understand by name.
 struct ConfigSource {
-  Json json = Json::object();         // normalised; multimodal wrappers already unwrapped to the text part
-  std::string architecture;           // "LlamaForCausalLM", or GGUF's general.architecture
+  Json json = Json::object();  // normalised; multimodal wrappers already unwrapped to the text part
+  std::string architecture;    // of config.json, or GGUF\'s general.architecture
   bool from_gguf = false;
 };
 Result<ConfigSource> read_config(const formats::Checkpoint& checkpoint);
@@ -32,15 +35,15 @@ Result<ConfigSource> read_config(const formats::Checkpoint& checkpoint);
 struct ModelInfo {
   std::string family;
   int32_t layers = 0, hidden = 0, vocab = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  int32_t max_context = 0;            // positions it was trained for
-  std::vector<int32_t> eos;           // union of config, generation_config and tokenizer settings
+  int32_t max_context = 0;   // positions it was trained for
+  std::vector<int32_t> eos;  // union of config, generation_config and tokenizer settings
   int32_t bos = -1;
-  int64_t parameters = 0;             // from declared shapes; tied weights once
+  int64_t parameters = 0;  // from declared shapes; tied weights once
 };
 
 struct BuildOptions {
   DType kv_dtype = DType::kBF16;
-  bool hidden_outputs = false;        // adds "hidden.embed", "hidden.layers.N", "hidden.final_norm" (last rows only)
+  bool hidden_outputs = false;  // adds "hidden.embed", "hidden.layers.N", "hidden.final_norm" (last rows only)
   int32_t block = 16;
 };
 
@@ -62,8 +65,8 @@ struct Family {
 };
 
 std::span<const Family* const> families();
-// Reads the config, finds the family, builds the graph and binds every weight to the checkpoint's tensors. Errors name the
-// architecture (and what is known), or the tensor that is missing or has another shape.
+// Reads the config, finds the family, builds the graph and binds every weight to the checkpoint's tensors. Errors
+// name the architecture (and what is known), or the tensor that is missing or has another shape.
 Result<Model> build_model(const formats::Checkpoint& checkpoint, const BuildOptions& options);
 
 }  // namespace bora::model

@@ -161,7 +161,8 @@ void iq4_xs(const uint8_t* b, RawBlock* o) {
 
 void mxfp4(const uint8_t* b, RawBlock* o) {
   // Scale 2^(e - 128), since the table holds doubled values; exact in bfloat16.
-  const float scale = b[0] < 2 ? (b[0] == 0 ? 0x1p-128f : 0x1p-127f) : std::bit_cast<float>(uint32_t{b[0] - 1u} << 23);
+  const float scale =
+      b[0] < 2 ? (b[0] == 0 ? 0x1p-128f : 0x1p-127f) : std::bit_cast<float>(uint32_t{b[0] - 1u} << 23);
   o->d = f32_to_bf16(scale);
   nibbles32(b + 1, o->codes);
 }
@@ -170,9 +171,10 @@ struct NamedReader {
   std::string_view scheme;
   BlockReader read;
 };
-constexpr NamedReader kReaders[] = {{"q4_0", q4_0}, {"q4_1", q4_1}, {"q5_0", q5_0},     {"q5_1", q5_1},     {"q8_0", q8_0},
-                                    {"q2_k", q2_k}, {"q3_k", q3_k}, {"q4_k", q4_k},     {"q5_k", q5_k},     {"q6_k", q6_k},
-                                    {"iq4_nl", q4_0}, {"iq4_xs", iq4_xs}, {"mxfp4", mxfp4}};
+constexpr NamedReader kReaders[] = {{"q4_0", q4_0},  {"q4_1", q4_1}, {"q5_0", q5_0},   {"q5_1", q5_1},
+                                    {"q8_0", q8_0},  {"q2_k", q2_k}, {"q3_k", q3_k},   {"q4_k", q4_k},
+                                    {"q5_k", q5_k},  {"q6_k", q6_k}, {"iq4_nl", q4_0}, {"iq4_xs", iq4_xs},
+                                    {"mxfp4", mxfp4}};
 
 }  // namespace
 

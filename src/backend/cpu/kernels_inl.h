@@ -1,4 +1,5 @@
-// All kernels but the linears, written once over sixteen lanes; the file that includes this brings the lanes and then the table.
+// All kernels but the linears, written once over sixteen lanes; the file that includes this brings the lanes and then
+// the table.
 #pragma once
 
 #include <cfloat>
@@ -10,7 +11,8 @@
 namespace bora::cpu {
 namespace {
 
-// exp by 2^n * e^r with |r| <= ln2 / 2 and the Taylor polynomial of degree 7: relative error below 2e-7. Below -87 gives e^-87.
+// exp by 2^n * e^r with |r| <= ln2 / 2 and the Taylor polynomial of degree 7: relative error below 2e-7. Below -87
+// gives e^-87.
 inline F f_exp(F x) {
   x = f_min(f_max(x, f_set(-87.0f)), f_set(88.0f));
   const I n = i_round(f_mul(x, f_set(1.44269504088896341f)));
@@ -79,7 +81,8 @@ void rms_norm(const float* x, const float* weight, float plus, float eps, int64_
     each16(n, x, x, out, [inverse](F a, F) { return f_mul(a, f_set(inverse)); });
     return;
   }
-  each16(n, x, weight, out, [inverse, plus](F a, F w) { return f_mul(f_mul(a, f_set(inverse)), f_add(w, f_set(plus))); });
+  each16(n, x, weight, out,
+         [inverse, plus](F a, F w) { return f_mul(f_mul(a, f_set(inverse)), f_add(w, f_set(plus))); });
 }
 
 void add(const float* a, const float* b, int64_t n, float* out) {
@@ -122,7 +125,8 @@ constexpr int kHeadsAtOnce = 4;
 
 // One tile of keys [first, last) for kHeads query heads; scores to scratch[h * 256 + key - base].
 template <int kHeads>
-inline void tile_scores(const AttentionArgs& a, int32_t kv_head, const float* q, int32_t base, int32_t first, int32_t last) {
+inline void tile_scores(const AttentionArgs& a, int32_t kv_head, const float* q, int32_t base, int32_t first,
+                        int32_t last) {
   const int64_t bytes = a.type == KvType::kF32 ? 4 : 2;
   const int64_t head_bytes = int64_t{a.head_dim} * kKvBlock * bytes;
   for (int32_t key = first / kKvBlock * kKvBlock; key < last; key += kKvBlock) {
@@ -166,8 +170,8 @@ inline void tile_weights(float* s, int32_t base, int32_t first, int32_t last, fl
 
 // out[h] = out[h] * keep[h] + (weights x values) * take[h], dimension by dimension.
 template <int kHeads>
-inline void tile_values(const AttentionArgs& a, int32_t kv_head, int32_t base, int32_t first, int32_t last, const float* keep,
-                        const float* take, float* out) {
+inline void tile_values(const AttentionArgs& a, int32_t kv_head, int32_t base, int32_t first, int32_t last,
+                        const float* keep, const float* take, float* out) {
   const int64_t bytes = a.type == KvType::kF32 ? 4 : 2;
   const int64_t head_bytes = int64_t{a.head_dim} * kKvBlock * bytes;
   for (int32_t d = 0; d < a.head_dim; d += 16) {

@@ -1,4 +1,5 @@
-// Every level against a double reference, every level against every other bit by bit, every number of rows against one row.
+// Every level against a double reference, every level against every other bit by bit, every number of rows against
+// one row.
 #include "backend/cpu/kernels.h"
 
 #include <gtest/gtest.h>
@@ -33,11 +34,12 @@ struct Case {
   int32_t block, block_bytes, d_at, m_at;  // offsets of f16 scales in a block, -1 none
   int32_t group;
 };
-constexpr Case kCases[] = {{"q4_0", 32, 18, 0, -1, 32},    {"q4_1", 32, 20, 0, 2, 32},    {"q5_0", 32, 22, 0, -1, 32},
-                           {"q5_1", 32, 24, 0, 2, 32},     {"q8_0", 32, 34, 0, -1, 32},   {"q2_k", 256, 84, 80, 82, 256},
-                           {"q3_k", 256, 110, 108, -1, 256}, {"q4_k", 256, 144, 0, 2, 256}, {"q5_k", 256, 176, 0, 2, 256},
-                           {"q6_k", 256, 210, 208, -1, 256}, {"iq4_nl", 32, 18, 0, -1, 32}, {"iq4_xs", 256, 136, 0, -1, 256},
-                           {"mxfp4", 32, 17, -1, -1, 32}};
+constexpr Case kCases[] = {
+    {"q4_0", 32, 18, 0, -1, 32},      {"q4_1", 32, 20, 0, 2, 32},    {"q5_0", 32, 22, 0, -1, 32},
+    {"q5_1", 32, 24, 0, 2, 32},       {"q8_0", 32, 34, 0, -1, 32},   {"q2_k", 256, 84, 80, 82, 256},
+    {"q3_k", 256, 110, 108, -1, 256}, {"q4_k", 256, 144, 0, 2, 256}, {"q5_k", 256, 176, 0, 2, 256},
+    {"q6_k", 256, 210, 208, -1, 256}, {"iq4_nl", 32, 18, 0, -1, 32}, {"iq4_xs", 256, 136, 0, -1, 256},
+    {"mxfp4", 32, 17, -1, -1, 32}};
 constexpr Case kDense[] = {{"f32", 1, 4, -1, -1, 1}, {"f16", 1, 2, -1, -1, 1}, {"bf16", 1, 2, -1, -1, 1}};
 
 // Random blocks with scales of ordinary size.
@@ -46,8 +48,10 @@ std::vector<std::byte> random_blocks(const Case& c, int64_t rows, int64_t cols, 
   for (std::byte& b : out) b = static_cast<std::byte>(rng->next());
   const auto put = [&](size_t at, uint16_t v) { std::memcpy(out.data() + at, &v, 2); };
   for (size_t at = 0; at < out.size(); at += static_cast<size_t>(c.block_bytes)) {
-    if (c.d_at >= 0) put(at + static_cast<size_t>(c.d_at), f32_to_f16(static_cast<float>(rng->uniform() * 0.02 - 0.01)));
-    if (c.m_at >= 0) put(at + static_cast<size_t>(c.m_at), f32_to_f16(static_cast<float>(rng->uniform() * 0.1 - 0.05)));
+    if (c.d_at >= 0)
+      put(at + static_cast<size_t>(c.d_at), f32_to_f16(static_cast<float>(rng->uniform() * 0.02 - 0.01)));
+    if (c.m_at >= 0)
+      put(at + static_cast<size_t>(c.m_at), f32_to_f16(static_cast<float>(rng->uniform() * 0.1 - 0.05)));
     if (std::string_view(c.scheme) == "mxfp4") out[at] = static_cast<std::byte>(118 + rng->below(6));
     if (std::string_view(c.scheme) == "f32") {
       const float v = static_cast<float>(rng->uniform() - 0.5);
@@ -89,7 +93,9 @@ struct Rows {
   std::vector<int32_t> sums;
   QuantRows view;
   Rows(int64_t rows, int64_t cols)
-      : codes(static_cast<size_t>(rows * cols)), scales(static_cast<size_t>(rows * cols / 32)), sums(static_cast<size_t>(rows * cols / 16)) {
+      : codes(static_cast<size_t>(rows * cols)),
+        scales(static_cast<size_t>(rows * cols / 32)),
+        sums(static_cast<size_t>(rows * cols / 16)) {
     view = {codes.data(), scales.data(), sums.data(), rows, cols};
   }
 };
@@ -106,7 +112,8 @@ std::vector<const IsaLevel*> present_levels() {
     if (level->present()) {
       out.push_back(level);
     } else {
-      std::printf("level %.*s is not on this machine: not tested\n", static_cast<int>(level->name.size()), level->name.data());
+      std::printf("level %.*s is not on this machine: not tested\n", static_cast<int>(level->name.size()),
+                  level->name.data());
     }
   }
   return out;
@@ -126,7 +133,8 @@ std::vector<float> run_linear(const Kernels& k, const Matrix& m, const std::vect
 }
 
 // Against double: decoded weights times the activations as they were quantized.
-void check_reference(const Kernels& k, const Matrix& m, const std::vector<float>& x, int64_t rows, const std::vector<float>& got) {
+void check_reference(const Kernels& k, const Matrix& m, const std::vector<float>& x, int64_t rows,
+                     const std::vector<float>& got) {
   const int64_t cols = m.packed.cols, width = m.packed.tiles * 16;
   std::vector<double> a(x.begin(), x.end());
   if (m.packed.recipe->bits < 16) {
@@ -168,7 +176,8 @@ TEST(Linear, EveryLevelAndEveryNumberOfRowsGiveTheSameBits) {
       for (const IsaLevel* level : levels) {
         for (int64_t n : {1, 2, 3, 7, 8, 16, 21}) {
           const std::vector<float> got = run_linear(*level->kernels, *m, x, n);
-          for (int64_t i = 0; i < n * width; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], want[static_cast<size_t>(i)]) << level->name << " rows " << n;
+          for (int64_t i = 0; i < n * width; ++i)
+            ASSERT_EQ(got[static_cast<size_t>(i)], want[static_cast<size_t>(i)]) << level->name << " rows " << n;
         }
       }
     }
@@ -263,7 +272,9 @@ Cache make_cache(const Kernels& kernels, int32_t n, int32_t kv_heads, int32_t di
       kernels.store_kv(v.data(), dim, type, 1, c.v.data() + page + int64_t{p % 16} * dim * bytes);
       for (int32_t d = 0; d < dim; ++d) {
         const auto round = [&](float x) {
-          return type == KvType::kF32 ? x : type == KvType::kF16 ? f16_to_f32(f32_to_f16(x)) : bf16_to_f32(f32_to_bf16(x));
+          return type == KvType::kF32   ? x
+                 : type == KvType::kF16 ? f16_to_f32(f32_to_f16(x))
+                                        : bf16_to_f32(f32_to_bf16(x));
         };
         c.keys.push_back(round(k[static_cast<size_t>(d)]));
         c.values.push_back(round(v[static_cast<size_t>(d)]));
@@ -276,7 +287,8 @@ Cache make_cache(const Kernels& kernels, int32_t n, int32_t kv_heads, int32_t di
 TEST(Attention, AgainstDoubleAndAmongLevels) {
   Rng rng(17);
   const auto levels = present_levels();
-  for (const auto& [kv_heads, group, dim] : {std::tuple<int32_t, int32_t, int32_t>{3, 3, 64}, {1, 4, 256}, {2, 1, 32}, {1, 7, 80}}) {
+  for (const auto& [kv_heads, group, dim] :
+       {std::tuple<int32_t, int32_t, int32_t>{3, 3, 64}, {1, 4, 256}, {2, 1, 32}, {1, 7, 80}}) {
     for (int32_t n : {1, 15, 16, 17, 255, 256, 257, 600}) {
       const KvType type = static_cast<KvType>(rng.below(3));
       const float cap = rng.chance(0.3) ? 30.0f : 0.0f;
@@ -286,10 +298,20 @@ TEST(Attention, AgainstDoubleAndAmongLevels) {
       std::vector<float> first;
       for (const IsaLevel* level : levels) {
         std::vector<float> out(q.size(), NAN), scratch(kAttentionScratch);
-        AttentionArgs a{.q = q.data(), .out = out.data(), .k = c.k.data(), .v = c.v.data(),
-                        .block_stride = int64_t{16} * kv_heads * dim * (type == KvType::kF32 ? 4 : 2), .type = type,
-                        .table = c.table.data(), .group = group, .head_dim = dim, .begin = begin, .end = n,
-                        .scale = 0.125f, .softcap = cap, .scratch = scratch.data()};
+        AttentionArgs a{.q = q.data(),
+                        .out = out.data(),
+                        .k = c.k.data(),
+                        .v = c.v.data(),
+                        .block_stride = int64_t{16} * kv_heads * dim * (type == KvType::kF32 ? 4 : 2),
+                        .type = type,
+                        .table = c.table.data(),
+                        .group = group,
+                        .head_dim = dim,
+                        .begin = begin,
+                        .end = n,
+                        .scale = 0.125f,
+                        .softcap = cap,
+                        .scratch = scratch.data()};
         for (int32_t h = 0; h < kv_heads; ++h) level->kernels->attention(a, h);
         if (first.empty()) first = out;
         ASSERT_EQ(out, first) << level->name;
@@ -299,7 +321,9 @@ TEST(Attention, AgainstDoubleAndAmongLevels) {
         double most = -1e300, sum = 0;
         for (int32_t p = begin; p < n; ++p) {
           double dot = 0;
-          for (int32_t d = 0; d < dim; ++d) dot += double{q[static_cast<size_t>(h * dim + d)]} * c.keys[static_cast<size_t>((h / group * n + p) * dim + d)];
+          for (int32_t d = 0; d < dim; ++d)
+            dot += double{q[static_cast<size_t>(h * dim + d)]} *
+                   c.keys[static_cast<size_t>((h / group * n + p) * dim + d)];
           dot *= 0.125;
           if (cap > 0) dot = cap * std::tanh(dot / cap);
           s.push_back(dot);
@@ -308,8 +332,11 @@ TEST(Attention, AgainstDoubleAndAmongLevels) {
         for (double& v : s) sum += v = std::exp(v - most);
         for (int32_t d = 0; d < dim; ++d) {
           double want = 0;
-          for (int32_t p = begin; p < n; ++p) want += s[static_cast<size_t>(p - begin)] / sum * c.values[static_cast<size_t>((h / group * n + p) * dim + d)];
-          ASSERT_NEAR(first[static_cast<size_t>(h * dim + d)], want, 1e-5 * 20) << "keys " << begin << ".." << n << " dim " << dim;
+          for (int32_t p = begin; p < n; ++p)
+            want += s[static_cast<size_t>(p - begin)] / sum *
+                    c.values[static_cast<size_t>((h / group * n + p) * dim + d)];
+          ASSERT_NEAR(first[static_cast<size_t>(h * dim + d)], want, 1e-5 * 20)
+              << "keys " << begin << ".." << n << " dim " << dim;
         }
       }
     }

@@ -1,7 +1,7 @@
 // The linear kernels, written once over sixteen lanes; the file that includes this brings the lanes.
 //
-// A tile of 16 output rows meets kRows activation rows at a time: codes are unpacked once and dotted with every row. What is
-// added to what does not depend on kRows.
+// A tile of 16 output rows meets kRows activation rows at a time: codes are unpacked once and dotted with every row.
+// What is added to what does not depend on kRows.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -15,10 +15,10 @@ struct Layout {
   static constexpr bool kSuperBlock = kForm >= Form::kSuperMin;
   static constexpr bool kHalf = kForm == Form::kSuperHalf || kForm == Form::kSuperHalfMin;
   static constexpr bool kMin = kForm == Form::kBlockMin || kForm == Form::kSuperMin || kForm == Form::kSuperHalfMin;
-  static constexpr int kPlanes = 64 * kBits;                            // bytes of 32 columns x 16 rows of codes
-  static constexpr int kHead = 32 * (kMin ? 2 : 1);                     // d, and dmin or m
-  static constexpr int kSub = kSuperBlock ? (kHalf ? 256 : 128) : 0;    // sc of a super-block
-  static constexpr int kSubs = kSub * (kMin && kSuperBlock ? 2 : 1);    // sc and m
+  static constexpr int kPlanes = 64 * kBits;                          // bytes of 32 columns x 16 rows of codes
+  static constexpr int kHead = 32 * (kMin ? 2 : 1);                   // d, and dmin or m
+  static constexpr int kSub = kSuperBlock ? (kHalf ? 256 : 128) : 0;  // sc of a super-block
+  static constexpr int kSubs = kSub * (kMin && kSuperBlock ? 2 : 1);  // sc and m
   static constexpr int kBlocks = kSuperBlock ? 8 : 1;
   static constexpr int kBytes = kHead + kSubs + kBlocks * kPlanes;
 };
@@ -72,7 +72,7 @@ struct BlockDot {
 // The scales of a tile that apply to one block of 32.
 template <class L, Form kForm, bool kE8M0>
 struct BlockScale {
-  F d, m;      // kBlock: d; kBlockMin: d, m; kSuper*: d * sc, dmin * m; kSuperHalf*: d, dmin
+  F d, m;  // kBlock: d; kBlockMin: d, m; kSuper*: d * sc, dmin * m; kSuperHalf*: d, dmin
   I sc0, sc1, m0, m1;
 
   void load(const std::byte* block, int sub) {
@@ -122,7 +122,8 @@ struct BlockScale {
 };
 
 template <Form kForm, int kBits, bool kLookup, bool kE8M0, int kRows>
-inline void tile_rows(const Packed& w, const std::byte* tile, const QuantRows& x, int64_t m0, float* out, int64_t stride) {
+inline void tile_rows(const Packed& w, const std::byte* tile, const QuantRows& x, int64_t m0, float* out,
+                      int64_t stride) {
   using L = Layout<kForm, kBits, kE8M0>;
   const int64_t blocks = x.cols / kBlock;
   const int32_t zero = w.recipe->zero;
@@ -143,7 +144,8 @@ inline void tile_rows(const Packed& w, const std::byte* tile, const QuantRows& x
       scale.load(block, sub);
       for (int m = 0; m < kRows; ++m) {
         const int32_t* sums = x.sums + (m0 + m) * blocks * 2 + b * 2;
-        acc[m] = scale.apply(acc[m], dot.low[m], dot.high[m], zero, x.scales[(m0 + m) * blocks + b], sums[0], sums[1]);
+        acc[m] =
+            scale.apply(acc[m], dot.low[m], dot.high[m], zero, x.scales[(m0 + m) * blocks + b], sums[0], sums[1]);
       }
     }
     for (int m = 0; m < kRows; ++m) total[m] = piece == 0 ? acc[m] : f_add(total[m], acc[m]);
@@ -176,7 +178,8 @@ inline F dense_load(const std::byte* tile, int64_t k) {
 }
 
 template <Form kForm, int kRows>
-inline void dense_rows(const Packed& w, const std::byte* tile, const float* x, int64_t x_stride, float* out, int64_t stride) {
+inline void dense_rows(const Packed& w, const std::byte* tile, const float* x, int64_t x_stride, float* out,
+                       int64_t stride) {
   const quant::Pieces pieces = quant::k_pieces(w.cols, w.pieces);
   F total[kRows];
   for (int32_t piece = 0; piece < pieces.count; ++piece) {
@@ -193,8 +196,8 @@ inline void dense_rows(const Packed& w, const std::byte* tile, const float* x, i
 }
 
 template <Form kForm>
-void dense_form(const Packed& w, const float* x, int64_t x_stride, int64_t rows, int64_t first, int64_t last, float* out,
-                int64_t stride) {
+void dense_form(const Packed& w, const float* x, int64_t x_stride, int64_t rows, int64_t first, int64_t last,
+                float* out, int64_t stride) {
   for (int64_t t = first; t < last; ++t) {
     const std::byte* tile = w.tile(t);
     float* to = out + t * kTileRows;
@@ -205,12 +208,15 @@ void dense_form(const Packed& w, const float* x, int64_t x_stride, int64_t rows,
   }
 }
 
-void linear_f(const Packed& w, const float* x, int64_t x_stride, int64_t rows, int64_t first, int64_t last, float* out,
-              int64_t stride) {
+void linear_f(const Packed& w, const float* x, int64_t x_stride, int64_t rows, int64_t first, int64_t last,
+              float* out, int64_t stride) {
   switch (w.recipe->form) {
-    case Form::kFloat32: return dense_form<Form::kFloat32>(w, x, x_stride, rows, first, last, out, stride);
-    case Form::kFloat16: return dense_form<Form::kFloat16>(w, x, x_stride, rows, first, last, out, stride);
-    default: return dense_form<Form::kBFloat16>(w, x, x_stride, rows, first, last, out, stride);
+    case Form::kFloat32:
+      return dense_form<Form::kFloat32>(w, x, x_stride, rows, first, last, out, stride);
+    case Form::kFloat16:
+      return dense_form<Form::kFloat16>(w, x, x_stride, rows, first, last, out, stride);
+    default:
+      return dense_form<Form::kBFloat16>(w, x, x_stride, rows, first, last, out, stride);
   }
 }
 
@@ -229,14 +235,17 @@ void linear_q(const Packed& w, const QuantRows& x, int64_t first, int64_t last, 
     case Form::kSuperMin:
       if (r.bits == 5) return linear_form<Form::kSuperMin, 5>(w, x, first, last, out, stride);
       return linear_form<Form::kSuperMin, 4>(w, x, first, last, out, stride);
-    case Form::kSuper: return linear_form<Form::kSuper, 4, true>(w, x, first, last, out, stride);
+    case Form::kSuper:
+      return linear_form<Form::kSuper, 4, true>(w, x, first, last, out, stride);
     case Form::kSuperHalf:
       if (r.bits == 3) return linear_form<Form::kSuperHalf, 3>(w, x, first, last, out, stride);
       return linear_form<Form::kSuperHalf, 6>(w, x, first, last, out, stride);
-    case Form::kSuperHalfMin: return linear_form<Form::kSuperHalfMin, 2>(w, x, first, last, out, stride);
+    case Form::kSuperHalfMin:
+      return linear_form<Form::kSuperHalfMin, 2>(w, x, first, last, out, stride);
     case Form::kFloat32:
     case Form::kFloat16:
-    case Form::kBFloat16: return;
+    case Form::kBFloat16:
+      return;
   }
 }
 

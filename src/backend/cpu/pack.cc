@@ -36,11 +36,17 @@ struct Fields {
 void put_code(int32_t bits, std::byte* planes, int r, int k, uint8_t code) {
   const auto at = [&](int64_t offset) { return reinterpret_cast<uint8_t*>(planes) + offset + r * 4 + k % 4; };
   const int c = k / 4;
-  const auto two = [&](int64_t base, unsigned v) { *at(base + 64 * (c / 4)) |= static_cast<uint8_t>(v << 2 * (c % 4)); };
+  const auto two = [&](int64_t base, unsigned v) {
+    *at(base + 64 * (c / 4)) |= static_cast<uint8_t>(v << 2 * (c % 4));
+  };
   const auto one = [&](int64_t base, unsigned v) { *at(base) |= static_cast<uint8_t>(v << c); };
   switch (bits) {
-    case 8: *at(64 * c) = code; break;
-    case 2: two(0, code); break;
+    case 8:
+      *at(64 * c) = code;
+      break;
+    case 2:
+      two(0, code);
+      break;
     case 3:
       two(0, code & 3u);
       one(128, code >> 2u);
@@ -58,10 +64,14 @@ uint8_t get_code(int32_t bits, const std::byte* planes, int r, int k) {
   const auto two = [&](int64_t base) { return at(base + 64 * (c / 4)) >> 2 * (c % 4) & 3u; };
   const auto one = [&](int64_t base) { return at(base) >> c & 1u; };
   switch (bits) {
-    case 8: return static_cast<uint8_t>(at(64 * c));
-    case 2: return static_cast<uint8_t>(two(0));
-    case 3: return static_cast<uint8_t>(two(0) | one(128) << 2);
-    default: break;
+    case 8:
+      return static_cast<uint8_t>(at(64 * c));
+    case 2:
+      return static_cast<uint8_t>(two(0));
+    case 3:
+      return static_cast<uint8_t>(two(0) | one(128) << 2);
+    default:
+      break;
   }
   const unsigned low = at(64 * (c / 2)) >> 4 * (c % 2) & 15u;
   if (bits == 5) return static_cast<uint8_t>(low | one(256) << 4);
@@ -82,13 +92,15 @@ void put_block(const Recipe& recipe, const Fields& f, const RawBlock& raw, int r
   }
 }
 
-void pack_dense(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t tile, std::byte* out) {
+void pack_dense(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t tile,
+                std::byte* out) {
   const int64_t width = element_bytes(recipe.form);
   for (int64_t r = 0; r < kTileRows; ++r) {
     const int64_t row = tile * kTileRows + r;
     if (row >= m.rows) continue;
     const std::byte* from = m.components[0].bytes.data() + (source_row ? source_row[row] : row) * m.cols * width;
-    for (int64_t k = 0; k < m.cols; ++k) std::memcpy(out + (k * kTileRows + r) * width, from + k * width, static_cast<size_t>(width));
+    for (int64_t k = 0; k < m.cols; ++k)
+      std::memcpy(out + (k * kTileRows + r) * width, from + k * width, static_cast<size_t>(width));
   }
 }
 
@@ -106,8 +118,8 @@ int64_t packed_bytes(const Recipe& recipe, int64_t rows, int64_t cols) {
   return tiles * ((tile + 63) / 64 * 64);
 }
 
-void pack_tiles(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t first, int64_t last,
-                std::byte* out) {
+void pack_tiles(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t first,
+                int64_t last, std::byte* out) {
   const int64_t tiles = (m.rows + kTileRows - 1) / kTileRows;
   const int64_t tile_bytes = tiles == 0 ? 0 : packed_bytes(recipe, m.rows, m.cols) / tiles;
   for (int64_t t = first; t < last; ++t) {
@@ -123,7 +135,8 @@ void pack_tiles(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t
     const int64_t blocks = m.cols / f.columns;
     for (int64_t r = 0; r < kTileRows && t * kTileRows + r < m.rows; ++r) {
       const int64_t row = source_row ? source_row[t * kTileRows + r] : t * kTileRows + r;
-      const uint8_t* from = reinterpret_cast<const uint8_t*>(m.components[0].bytes.data()) + row * blocks * m.scheme->block_bytes;
+      const uint8_t* from =
+          reinterpret_cast<const uint8_t*>(m.components[0].bytes.data()) + row * blocks * m.scheme->block_bytes;
       for (int64_t b = 0; b < blocks; ++b) {
         RawBlock raw;
         read(from + b * m.scheme->block_bytes, &raw);
@@ -164,7 +177,8 @@ float unpack_value(const Packed& p, int64_t row, int64_t col) {
   const std::byte raw_scale = block[f.head + 16 * sub + r];
   const float scale = has_min(recipe.form) ? static_cast<float>(std::to_integer<int>(raw_scale))
                                            : static_cast<float>(static_cast<int8_t>(raw_scale));
-  const float least = has_min(recipe.form) ? static_cast<float>(std::to_integer<int>(block[f.head + f.sub + 16 * sub + r])) : 0.0f;
+  const float least =
+      has_min(recipe.form) ? static_cast<float>(std::to_integer<int>(block[f.head + f.sub + 16 * sub + r])) : 0.0f;
   return d * scale * static_cast<float>(value) - m * least;
 }
 

@@ -1,5 +1,5 @@
-// How each scheme's codes and scales become planes and fields. One reader a scheme takes a block of the file apart; the packer
-// below is the same for all.
+// How each scheme's codes and scales become planes and fields. One reader a scheme takes a block of the file apart;
+// the packer below is the same for all.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -31,7 +31,13 @@ constexpr std::array<Recipe, 16> kRecipes{{
     {.scheme = "q6_k", .form = Form::kSuperHalf, .bits = 6, .zero = 32},
     {.scheme = "iq4_nl", .form = Form::kBlock, .bits = 4, .zero = 127, .lookup = true, .table = kIq4Table},
     {.scheme = "iq4_xs", .form = Form::kSuper, .bits = 4, .zero = 127, .lookup = true, .table = kIq4Table},
-    {.scheme = "mxfp4", .form = Form::kBlock, .bits = 4, .zero = 12, .lookup = true, .e8m0 = true, .table = kMxfp4Table},
+    {.scheme = "mxfp4",
+     .form = Form::kBlock,
+     .bits = 4,
+     .zero = 12,
+     .lookup = true,
+     .e8m0 = true,
+     .table = kMxfp4Table},
 }};
 
 }  // namespace

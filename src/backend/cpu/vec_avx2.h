@@ -1,5 +1,5 @@
-// Sixteen lanes on AVX2 + FMA + F16C: pairs of 256-bit registers. Included by one translation unit that is compiled for that
-// level; everything here has internal linkage so that no code of this level can be chosen elsewhere.
+// Sixteen lanes on AVX2 + FMA + F16C: pairs of 256-bit registers. Included by one translation unit that is compiled
+// for that level; everything here has internal linkage so that no code of this level can be chosen elsewhere.
 #pragma once
 
 #include <immintrin.h>
@@ -101,8 +101,8 @@ inline B b_lookup(const uint8_t* table, B index) {
   const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
   return {_mm256_shuffle_epi8(t, index.lo), _mm256_shuffle_epi8(t, index.hi)};
 }
-// Four products a lane: unsigned codes times the four signed bytes of `a`, added to acc. kWide: codes up to 255; without it up
-// to 127, where no pair of products leaves 16 bits.
+// Four products a lane: unsigned codes times the four signed bytes of `a`, added to acc. kWide: codes up to 255;
+// without it up to 127, where no pair of products leaves 16 bits.
 template <bool kWide>
 inline I dot4(I acc, B codes, int32_t a) {
   const __m256i v = _mm256_set1_epi32(a);
@@ -122,7 +122,8 @@ inline I dot4(I acc, B codes, int32_t a) {
 // Integer lanes to bytes, saturated. Lanes are within [-127, 127].
 inline void i_store_s8(int8_t* p, I a) {
   const __m256i w = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1)));
 }
 inline void f_store_half(uint16_t* p, F a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));

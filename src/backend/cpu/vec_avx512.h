@@ -1,4 +1,5 @@
-// Sixteen lanes on AVX-512 (F, BW, VL, DQ, VNNI): one 512-bit register. The same names as the other levels; internal linkage.
+// Sixteen lanes on AVX-512 (F, BW, VL, DQ, VNNI): one 512-bit register. The same names as the other levels; internal
+// linkage.
 #pragma once
 
 #include <immintrin.h>
@@ -40,9 +41,12 @@ inline F f_from(I a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline I i_round(F a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline F f_half(const void* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)))}; }
 inline F f_bf16(const void* p) {
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p))), 16))};
+  return {_mm512_castsi512_ps(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p))), 16))};
 }
-inline F f_exp2i(I n) { return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n.v, _mm512_set1_epi32(127)), 23))}; }
+inline F f_exp2i(I n) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n.v, _mm512_set1_epi32(127)), 23))};
+}
 inline I i_zero() { return {_mm512_setzero_si512()}; }
 inline I i_set(int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline I i_add(I a, I b) { return {_mm512_add_epi32(a.v, b.v)}; }
@@ -71,7 +75,9 @@ template <bool kWide>
 inline I dot4(I acc, B codes, int32_t a) {
   return {_mm512_dpbusd_epi32(acc.v, codes.v, _mm512_set1_epi32(a))};
 }
-inline void i_store_s8(int8_t* p, I a) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(a.v)); }
+inline void i_store_s8(int8_t* p, I a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(a.v));
+}
 inline void f_store_half(uint16_t* p, F a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
