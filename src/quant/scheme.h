@@ -37,6 +37,16 @@ struct CodedMatrix {
   std::vector<Component> components;  // in the order of scheme->components
 };
 
+// One block of a file taken apart: what packed layouts of devices are made from. Codes count from 0 (table indexes
+// for lookup schemes, biased by 128 for 8-bit ones); `d` and `m` are the bits of a float16 (bfloat16 where the scheme
+// says so).
+struct RawBlock {
+  uint8_t codes[256];     // `block` of them
+  uint16_t d = 0, m = 0;  // scale; minimum, or the scale of the minima
+  int8_t sc[16] = {};     // scales of sub-blocks of 32 (8 used) or 16
+  uint8_t mins[16] = {};
+};
+
 struct ComponentSpec {
   std::string_view suffix;  // replaces the last name part "weight": "weight", "weight_packed", "weight_scale", …
   bool optional = false;
@@ -56,6 +66,8 @@ struct Scheme {
   Status (*check)(const CodedMatrix& m) = nullptr;
   // Rows [begin, end) as float32 [end - begin, cols].
   void (*decode)(const CodedMatrix& m, int64_t begin, int64_t end, float* out) = nullptr;
+  // Takes one block apart; null for dense types.
+  void (*read_block)(const uint8_t* block, RawBlock* out) = nullptr;
   // Codes one matrix [rows, cols] into bytes of one component by the format's reference rounding; null = cannot be
   // written.
   Status (*encode)(const float* in, int64_t rows, int64_t cols, std::vector<std::byte>* out) = nullptr;

@@ -1,6 +1,8 @@
-// The kernels of one level; compiled with its instruction set.
-#include "backend/cpu/kernels_inl.h"
+// The kernels of one level; compiled with its instruction set. The lanes come first: the generic files are written over them.
+// clang-format off
 #include "backend/cpu/vec_avx512.h"
+#include "backend/cpu/kernels_inl.h"
+// clang-format on
 
 namespace bora::cpu {
 

@@ -13,7 +13,6 @@
 #include <tuple>
 #include <vector>
 
-#include "backend/cpu/blocks.h"
 #include "backend/cpu/isa.h"
 #include "base/rng.h"
 #include "tensor/half.h"
@@ -73,9 +72,7 @@ struct Matrix {
 std::unique_ptr<Matrix> make_matrix(const Case& c, int64_t rows, int64_t cols, Rng* rng) {
   auto m = std::make_unique<Matrix>();
   m->raw = random_blocks(c, rows, cols, rng);
-  m->scheme.name = c.scheme;
-  m->scheme.block = c.block;
-  m->scheme.block_bytes = c.block_bytes;
+  m->scheme = *quant::find_scheme(c.scheme);
   const Recipe* recipe = find_recipe(m->scheme);
   BORA_CHECK(recipe != nullptr, "no recipe");
   quant::CodedMatrix coded{&m->scheme, rows, cols, {{m->raw, DType::kU8, Shape{rows, cols}}}};
@@ -182,6 +179,26 @@ TEST(Linear, EveryLevelAndEveryNumberOfRowsGiveTheSameBits) {
       }
     }
   }
+}
+
+// The packed form holds what the scheme decodes, for every scheme of the list.
+TEST(Pack, HoldsWhatTheSchemeDecodes) {
+  Rng rng(23);
+  int tested = 0;
+  std::vector<Case> cases(std::begin(kCases), std::end(kCases));
+  cases.insert(cases.end(), std::begin(kDense), std::end(kDense));
+  for (const Case& c : cases) {
+    auto m = make_matrix(c, 37, 512, &rng);
+    quant::CodedMatrix coded{&m->scheme, 37, 512, {{m->raw, DType::kU8, Shape{37, 512}}}};
+    ASSERT_TRUE(m->scheme.check(coded).ok()) << c.scheme;
+    std::vector<float> want(37 * 512);
+    m->scheme.decode(coded, 0, 37, want.data());
+    for (int64_t i = 0; i < 37 * 512; ++i) {
+      ASSERT_EQ(unpack_value(m->packed, i / 512, i % 512), want[static_cast<size_t>(i)]) << c.scheme << " element " << i;
+    }
+    ++tested;
+  }
+  EXPECT_EQ(tested, static_cast<int>(quant::schemes().size()));
 }
 
 TEST(Quantize, BoundsAndSums) {

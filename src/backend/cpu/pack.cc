@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/blocks.h"
 #include "backend/cpu/packed.h"
 #include "base/check.h"
 #include "tensor/half.h"
@@ -79,7 +78,7 @@ uint8_t get_code(int32_t bits, const std::byte* planes, int r, int k) {
   return static_cast<uint8_t>(low);
 }
 
-void put_block(const Recipe& recipe, const Fields& f, const RawBlock& raw, int r, std::byte* to) {
+void put_block(const Recipe& recipe, const Fields& f, const quant::RawBlock& raw, int r, std::byte* to) {
   std::memcpy(to + 2 * r, &raw.d, 2);
   if (has_min(recipe.form)) std::memcpy(to + 32 + 2 * r, &raw.m, 2);
   const int32_t subs = static_cast<int32_t>(f.sub / 16);
@@ -130,15 +129,15 @@ void pack_tiles(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t
       continue;
     }
     const Fields f(recipe);
-    const BlockReader read = find_reader(recipe.scheme);
-    BORA_CHECK(read != nullptr, "a recipe without a block reader");
+    const auto read = m.scheme->read_block;
+    BORA_CHECK(read != nullptr, "a recipe for a scheme without blocks");
     const int64_t blocks = m.cols / f.columns;
     for (int64_t r = 0; r < kTileRows && t * kTileRows + r < m.rows; ++r) {
       const int64_t row = source_row ? source_row[t * kTileRows + r] : t * kTileRows + r;
       const uint8_t* from =
           reinterpret_cast<const uint8_t*>(m.components[0].bytes.data()) + row * blocks * m.scheme->block_bytes;
       for (int64_t b = 0; b < blocks; ++b) {
-        RawBlock raw;
+        quant::RawBlock raw;
         read(from + b * m.scheme->block_bytes, &raw);
         put_block(recipe, f, raw, static_cast<int>(r), tile + b * f.bytes);
       }
