@@ -32,10 +32,10 @@ class Builder {
   // Emits one node and returns its outputs.
   struct Emit {
     std::string_view op;
-    std::vector<Value> in;
-    std::vector<WeightId> weights;
-    std::vector<StateId> reads, writes;
-    Attrs attrs;
+    std::vector<Value> in = {};
+    std::vector<WeightId> weights = {};
+    std::vector<StateId> reads = {}, writes = {};
+    Attrs attrs = {};
   };
   std::vector<Value> emit(Emit emit);
   Value emit1(Emit e);  // REQUIRES: the op has one output

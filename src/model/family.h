@@ -53,20 +53,31 @@ struct Model {
   std::vector<ir::WeightBinding> bindings;  // by weight id, from the checkpoint's index
 };
 
-class Config;  // family-specific, see families
+class Weights;  // blocks.h
 struct Family {
   std::string_view name;
   std::span<const std::string_view> architectures;       // config.json "architectures"
   std::span<const std::string_view> gguf_architectures;  // general.architecture
-  // Writes info and graph. `config` was normalised.
-  Status (*build)(const ConfigSource& config, const BuildOptions& options, ir::Builder& builder, ModelInfo* info);
-  // Canonical weight name -> name in a GGUF file; empty string = same name.
-  std::string (*gguf_name)(std::string_view canonical);
+  // Writes info and graph with weights declared under `root`. `config` was normalised.
+  Status (*build)(const ConfigSource& config, const Weights& root, const BuildOptions& options, ir::Builder& builder,
+                  ModelInfo* info);
+  // Canonical last name of a layer's weight ("post_attention_layernorm") -> GGUF's, where it differs from the common
+  // table; empty = the common one. Null = none differs.
+  std::string (*gguf_leaf)(std::string_view leaf) = nullptr;
 };
 
 std::span<const Family* const> families();
 // Reads the config, finds the family, builds the graph and binds every weight to the checkpoint's tensors. Errors
 // name the architecture (and what is known), or the tensor that is missing or has another shape.
 Result<Model> build_model(const formats::Checkpoint& checkpoint, const BuildOptions& options);
+// The same for a configuration given apart (tests of older layouts, conversions).
+Result<Model> build_model(const formats::Checkpoint& checkpoint, const ConfigSource& config,
+                          const BuildOptions& options);
+
+// A declared weight decoded to float32, rows in declared order: [rows * cols].
+Status decode_weight(const formats::Checkpoint& checkpoint, const ir::WeightDecl& decl, std::vector<float>* out);
+// A part as it lies in the checkpoint.
+Result<quant::CodedMatrix> coded_part(const formats::Checkpoint& checkpoint, const ir::WeightDecl& decl,
+                                      const ir::Part& part);
 
 }  // namespace bora::model
