@@ -26,7 +26,7 @@ Value convert(Interp& in, const Json& j, bool from_template, int depth) {
     case Json::Type::kNull: return Value::none();
     case Json::Type::kBool: return Value::boolean(j.as_bool());
     case Json::Type::kInt: return Value::integer(j.as_int());
-    case Json::Type::kDouble: return Value::real(j.as_double());
+    case Json::Type::kDouble: return j.is_uint64() ? uint64_value(in.heap(), j.as_uint64()) : Value::real(j.as_double());
     case Json::Type::kString: return Value::str(borrow_str(in.heap(), j.as_string(), from_template));
     case Json::Type::kArray: {
       List* l = in.heap().make<List>();

@@ -255,6 +255,10 @@ Value arith(Heap& heap, Arith op, const Value& a, const Value& b) {
   return arith_big(heap, op, a, b);
 }
 
+Value uint64_value(Heap& heap, uint64_t v) {
+  return from_big(heap, {false, {static_cast<uint32_t>(v), static_cast<uint32_t>(v >> 32)}});
+}
+
 Value negate(Heap& heap, const Value& v) {
   if (v.tag == Tag::kFloat) return Value::real(-v.f);
   return arith(heap, Arith::kSub, Value::integer(0), v);

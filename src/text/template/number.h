@@ -27,6 +27,7 @@ enum class Arith : uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 
 // Both operands are numbers. Errors as Python's.
 Value arith(Heap& heap, Arith op, const Value& a, const Value& b);
+Value uint64_value(Heap& heap, uint64_t v);
 Value negate(Heap& heap, const Value& v);
 
 // -1, 0, 1; 2 when not comparable (NaN).
