@@ -56,6 +56,13 @@ Json Json::object() {
   return j;
 }
 
+Json Json::from_uint64(uint64_t v) {
+  if (v <= static_cast<uint64_t>(INT64_MAX)) return Json(static_cast<int64_t>(v));
+  Json j;
+  j.value_ = v;
+  return j;
+}
+
 Json::~Json() = default;
 Json::Json(Json&& other) noexcept : value_(std::move(other.value_)) { other.value_ = std::monostate{}; }
 
@@ -92,7 +99,13 @@ int64_t Json::as_int() const {
 double Json::as_double() const {
   if (is_int()) return static_cast<double>(std::get<int64_t>(value_));
   BORA_CHECK(is_double(), "Json value is no number");
+  if (is_uint64()) return static_cast<double>(as_uint64());
   return std::get<double>(value_);
+}
+
+uint64_t Json::as_uint64() const {
+  BORA_CHECK(is_uint64(), "Json value is no integer above INT64_MAX");
+  return std::get<uint64_t>(value_);
 }
 
 const std::string& Json::as_string() const {
@@ -138,6 +151,7 @@ void Json::push_back(Json value) { items().push_back(std::move(value)); }
 bool Json::operator==(const Json& other) const {
   if (is_number() && other.is_number()) {
     if (is_int() && other.is_int()) return as_int() == other.as_int();
+    if (is_uint64() && other.is_uint64()) return as_uint64() == other.as_uint64();
     return as_double() == other.as_double();
   }
   if (type() != other.type()) return false;
@@ -250,7 +264,10 @@ void dump_value(const Json& j, int indent, int level, std::string* out) {
       out->append(std::to_string(j.as_int()));
       return;
     case Json::Type::kDouble:
-      append_double(j.as_double(), out);
+      if (j.is_uint64())
+        out->append(std::to_string(j.as_uint64()));
+      else
+        append_double(j.as_double(), out);
       return;
     case Json::Type::kString:
       json_quote(j.as_string(), out);
@@ -295,7 +312,7 @@ Json convert(simdjson::dom::element e) {
     case element_type::INT64:
       return Json(static_cast<int64_t>(e));
     case element_type::UINT64:
-      return Json(static_cast<double>(static_cast<uint64_t>(e)));
+      return Json::from_uint64(static_cast<uint64_t>(e));
     case element_type::DOUBLE:
       return Json(static_cast<double>(e));
     case element_type::STRING:

@@ -34,18 +34,21 @@ class Json {
   Json(const char* v) : value_(std::string(v)) {}       // NOLINT
   static Json array(std::vector<Json> items = {});
   static Json object();
+  static Json from_uint64(uint64_t v);
   ~Json();
   Json(const Json&);
   Json(Json&&) noexcept;
   Json& operator=(const Json&);
   Json& operator=(Json&&) noexcept;
 
-  Type type() const { return static_cast<Type>(value_.index()); }
+  Type type() const { return is_uint64() ? Type::kDouble : static_cast<Type>(value_.index()); }
   bool is_null() const { return type() == Type::kNull; }
   bool is_bool() const { return type() == Type::kBool; }
   bool is_int() const { return type() == Type::kInt; }
   bool is_double() const { return type() == Type::kDouble; }
   bool is_number() const { return is_int() || is_double(); }
+  // An integer above INT64_MAX; also is_double().
+  bool is_uint64() const { return std::holds_alternative<uint64_t>(value_); }
   bool is_string() const { return type() == Type::kString; }
   bool is_array() const { return type() == Type::kArray; }
   bool is_object() const { return type() == Type::kObject; }
@@ -54,6 +57,7 @@ class Json {
   bool as_bool() const;
   int64_t as_int() const;
   double as_double() const;
+  uint64_t as_uint64() const;  // REQUIRES: is_uint64()
   const std::string& as_string() const;
   const std::vector<Json>& items() const;
   std::vector<Json>& items();
@@ -84,8 +88,9 @@ class Json {
  private:
   struct Object;
   std::variant<std::monostate, bool, int64_t, double, std::string, std::shared_ptr<std::vector<Json>>,
-               std::shared_ptr<Object>>
-      value_;
+               std::shared_ptr<Object>,
+               uint64_t>
+      value_;  // in the order of Type, then the one that shares kDouble
 };
 
 // Appends `text` as a JSON string with quotes.

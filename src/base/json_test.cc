@@ -30,6 +30,16 @@ TEST(Json, DumpReadsBack) {
   EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).dump(), "null");
 }
 
+TEST(Json, IntegersAboveInt64StayExact) {
+  auto r = Json::parse("[12345678901234567890, 9223372036854775807]");
+  ASSERT_TRUE(r.ok());
+  EXPECT_TRUE(r->items()[0].is_double());
+  EXPECT_TRUE(r->items()[0].is_uint64());
+  EXPECT_EQ(r->items()[0].as_uint64(), 12345678901234567890u);
+  EXPECT_TRUE(r->items()[1].is_int());
+  EXPECT_EQ(r->dump(), "[12345678901234567890,9223372036854775807]");
+}
+
 TEST(Json, RepeatedKeyKeepsFirstPlaceLastValue) {
   EXPECT_EQ(Json::parse(R"({"a":1,"b":2,"a":3})")->dump(), R"({"a":3,"b":2})");
 }
