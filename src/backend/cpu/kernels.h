@@ -24,7 +24,7 @@ struct QuantRows {
 
 enum class KvType : uint8_t { kF32, kF16, kBF16 };
 
-// One row's attention. Keys of a block of 16 tokens lie as [kv_head, head_dim, 16], values as [kv_head, 16,
+// One row's attention. Keys of a block of 16 tokens lie as [kv_head, width, 16], values as [kv_head, 16,
 // head_dim], so that scores of sixteen keys need no horizontal sum.
 struct AttentionArgs {
   const float* q = nullptr;      // [heads, head_dim], rotated
@@ -35,7 +35,7 @@ struct AttentionArgs {
   KvType type = KvType::kBF16;
   const int32_t* table = nullptr;  // block ids of the sequence
   int32_t group = 1;               // query heads a kv head
-  int32_t head_dim = 64;           // a multiple of 16
+  int32_t head_dim = 64;           // any; in the cache a head is as wide as the next multiple of 16
   int32_t begin = 0, end = 0;      // keys [begin, end), end > begin; begin > 0 behind a window
   float scale = 1, softcap = 0;
   float* scratch = nullptr;  // kAttentionScratch floats

@@ -1,4 +1,5 @@
-// The kernels of one level; compiled with its instruction set. The lanes come first: the generic files are written over them.
+// The kernels of one level; compiled with its instruction set. The lanes come first: the generic files are written
+// over them.
 // clang-format off
 #include "backend/cpu/vec_avx512.h"
 #include "backend/cpu/kernels_inl.h"

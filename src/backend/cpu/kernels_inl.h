@@ -121,6 +121,17 @@ inline F soft_cap(F x, float cap) {
   return f_mul(f_set(cap), f_sub(f_set(1.0f), f_div(f_set(2.0f), f_add(f_set(1.0f), e))));
 }
 
+// A head's width in the cache: whole vectors.
+inline int64_t padded(int32_t head_dim) { return (int64_t{head_dim} + 15) / 16 * 16; }
+
+// The first `left` lanes; the neighbours of a short end belong to somebody else.
+inline void store_short(float* to, F v, int64_t left) {
+  if (left >= 16) return f_store(to, v);
+  float t[16];
+  f_store(t, v);
+  for (int64_t i = 0; i < left; ++i) to[i] = t[i];
+}
+
 constexpr int kHeadsAtOnce = 4;
 
 // One tile of keys [first, last) for kHeads query heads; scores to scratch[h * 256 + key - base].
@@ -128,7 +139,7 @@ template <int kHeads>
 inline void tile_scores(const AttentionArgs& a, int32_t kv_head, const float* q, int32_t base, int32_t first,
                         int32_t last) {
   const int64_t bytes = a.type == KvType::kF32 ? 4 : 2;
-  const int64_t head_bytes = int64_t{a.head_dim} * kKvBlock * bytes;
+  const int64_t head_bytes = padded(a.head_dim) * kKvBlock * bytes;
   for (int32_t key = first / kKvBlock * kKvBlock; key < last; key += kKvBlock) {
     const std::byte* k = a.k + a.table[key / kKvBlock] * a.block_stride + kv_head * head_bytes;
     F s[kHeads];
@@ -173,7 +184,7 @@ template <int kHeads>
 inline void tile_values(const AttentionArgs& a, int32_t kv_head, int32_t base, int32_t first, int32_t last,
                         const float* keep, const float* take, float* out) {
   const int64_t bytes = a.type == KvType::kF32 ? 4 : 2;
-  const int64_t head_bytes = int64_t{a.head_dim} * kKvBlock * bytes;
+  const int64_t head_bytes = padded(a.head_dim) * kKvBlock * bytes;
   for (int32_t d = 0; d < a.head_dim; d += 16) {
     F acc[kHeads];
     for (int h = 0; h < kHeads; ++h) acc[h] = f_zero();
@@ -182,13 +193,14 @@ inline void tile_values(const AttentionArgs& a, int32_t kv_head, int32_t base, i
       const std::byte* v = a.v + a.table[key / kKvBlock] * a.block_stride + kv_head * head_bytes;
       const int32_t stop = last < (key / kKvBlock + 1) * kKvBlock ? last : (key / kKvBlock + 1) * kKvBlock;
       for (; key < stop; ++key) {
-        const F value = kv_load(v, a.type, int64_t{key % kKvBlock} * a.head_dim + d);
+        const F value = kv_load(v, a.type, int64_t{key % kKvBlock} * padded(a.head_dim) + d);
         for (int h = 0; h < kHeads; ++h) acc[h] = f_fma(value, f_set(a.scratch[h * kKeyTile + key - base]), acc[h]);
       }
     }
     for (int h = 0; h < kHeads; ++h) {
       float* to = out + h * a.head_dim + d;
-      f_store(to, f_fma(acc[h], f_set(take[h]), f_mul(f_load(to), f_set(keep[h]))));
+      const int64_t left = a.head_dim - d;
+      store_short(to, f_fma(acc[h], f_set(take[h]), f_mul(load_short(to, left), f_set(keep[h]))), left);
     }
   }
 }
@@ -234,7 +246,7 @@ inline void attend(const AttentionArgs& a, int32_t kv_head, int32_t head) {
     const F inverse = f_set(1.0f / sum[h]);
     for (int32_t d = 0; d < a.head_dim; d += 16) {
       float* to = out + h * a.head_dim + d;
-      f_store(to, f_mul(f_load(to), inverse));
+      store_short(to, f_mul(load_short(to, a.head_dim - d), inverse), a.head_dim - d);
     }
   }
 }

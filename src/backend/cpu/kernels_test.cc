@@ -79,7 +79,9 @@ std::unique_ptr<Matrix> make_matrix(const Case& c, int64_t rows, int64_t cols, R
   const int64_t bytes = packed_bytes(*recipe, rows, cols);
   m->memory = std::make_unique<Aligned>(static_cast<size_t>(bytes));
   const int64_t tiles = (rows + 15) / 16;
-  pack_tiles(*recipe, coded, nullptr, 0, tiles, m->memory->data);
+  std::vector<RowSource> sources;
+  for (int64_t r = 0; r < rows; ++r) sources.push_back({&coded, r});
+  pack_rows(*recipe, sources, cols, 0, tiles, m->memory->data);
   m->packed = {recipe, rows, cols, tiles, bytes / tiles, {c.group, false}, m->memory->data};
   return m;
 }
@@ -194,7 +196,8 @@ TEST(Pack, HoldsWhatTheSchemeDecodes) {
     std::vector<float> want(37 * 512);
     m->scheme.decode(coded, 0, 37, want.data());
     for (int64_t i = 0; i < 37 * 512; ++i) {
-      ASSERT_EQ(unpack_value(m->packed, i / 512, i % 512), want[static_cast<size_t>(i)]) << c.scheme << " element " << i;
+      ASSERT_EQ(unpack_value(m->packed, i / 512, i % 512), want[static_cast<size_t>(i)])
+          << c.scheme << " element " << i;
     }
     ++tested;
   }
@@ -271,7 +274,8 @@ struct Cache {
 Cache make_cache(const Kernels& kernels, int32_t n, int32_t kv_heads, int32_t dim, KvType type, Rng* rng) {
   Cache c;
   const int32_t blocks = (n + 15) / 16, bytes = type == KvType::kF32 ? 4 : 2;
-  const int64_t block_bytes = int64_t{16} * kv_heads * dim * bytes;
+  const int32_t width = (dim + 15) / 16 * 16;
+  const int64_t block_bytes = int64_t{16} * kv_heads * width * bytes;
   c.k.resize(static_cast<size_t>((blocks + 5) * block_bytes));
   c.v.resize(c.k.size());
   for (int32_t i = 0; i < blocks; ++i) c.table.push_back((i * 7 + 3) % (blocks + 5));
@@ -284,9 +288,9 @@ Cache make_cache(const Kernels& kernels, int32_t n, int32_t kv_heads, int32_t di
   for (int32_t h = 0; h < kv_heads; ++h) {
     for (int32_t p = 0; p < n; ++p) {
       const std::vector<float> k = random_rows(1, dim, rng), v = random_rows(1, dim, rng);
-      const int64_t page = c.table[static_cast<size_t>(p / 16)] * block_bytes + int64_t{h} * 16 * dim * bytes;
+      const int64_t page = c.table[static_cast<size_t>(p / 16)] * block_bytes + int64_t{h} * 16 * width * bytes;
       kernels.store_kv(k.data(), dim, type, 16, c.k.data() + page + (p % 16) * bytes);
-      kernels.store_kv(v.data(), dim, type, 1, c.v.data() + page + int64_t{p % 16} * dim * bytes);
+      kernels.store_kv(v.data(), dim, type, 1, c.v.data() + page + int64_t{p % 16} * width * bytes);
       for (int32_t d = 0; d < dim; ++d) {
         const auto round = [&](float x) {
           return type == KvType::kF32   ? x
@@ -305,7 +309,7 @@ TEST(Attention, AgainstDoubleAndAmongLevels) {
   Rng rng(17);
   const auto levels = present_levels();
   for (const auto& [kv_heads, group, dim] :
-       {std::tuple<int32_t, int32_t, int32_t>{3, 3, 64}, {1, 4, 256}, {2, 1, 32}, {1, 7, 80}}) {
+       {std::tuple<int32_t, int32_t, int32_t>{3, 3, 64}, {1, 4, 256}, {2, 1, 32}, {1, 7, 80}, {2, 3, 24}}) {
     for (int32_t n : {1, 15, 16, 17, 255, 256, 257, 600}) {
       const KvType type = static_cast<KvType>(rng.below(3));
       const float cap = rng.chance(0.3) ? 30.0f : 0.0f;
@@ -315,20 +319,21 @@ TEST(Attention, AgainstDoubleAndAmongLevels) {
       std::vector<float> first;
       for (const IsaLevel* level : levels) {
         std::vector<float> out(q.size(), NAN), scratch(kAttentionScratch);
-        AttentionArgs a{.q = q.data(),
-                        .out = out.data(),
-                        .k = c.k.data(),
-                        .v = c.v.data(),
-                        .block_stride = int64_t{16} * kv_heads * dim * (type == KvType::kF32 ? 4 : 2),
-                        .type = type,
-                        .table = c.table.data(),
-                        .group = group,
-                        .head_dim = dim,
-                        .begin = begin,
-                        .end = n,
-                        .scale = 0.125f,
-                        .softcap = cap,
-                        .scratch = scratch.data()};
+        AttentionArgs a{
+            .q = q.data(),
+            .out = out.data(),
+            .k = c.k.data(),
+            .v = c.v.data(),
+            .block_stride = int64_t{16} * kv_heads * ((dim + 15) / 16 * 16) * (type == KvType::kF32 ? 4 : 2),
+            .type = type,
+            .table = c.table.data(),
+            .group = group,
+            .head_dim = dim,
+            .begin = begin,
+            .end = n,
+            .scale = 0.125f,
+            .softcap = cap,
+            .scratch = scratch.data()};
         for (int32_t h = 0; h < kv_heads; ++h) level->kernels->attention(a, h);
         if (first.empty()) first = out;
         ASSERT_EQ(out, first) << level->name;

@@ -91,15 +91,15 @@ void put_block(const Recipe& recipe, const Fields& f, const quant::RawBlock& raw
   }
 }
 
-void pack_dense(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t tile,
-                std::byte* out) {
+void pack_dense(const Recipe& recipe, std::span<const RowSource> rows, int64_t cols, int64_t tile, std::byte* out) {
   const int64_t width = element_bytes(recipe.form);
   for (int64_t r = 0; r < kTileRows; ++r) {
-    const int64_t row = tile * kTileRows + r;
-    if (row >= m.rows) continue;
-    const std::byte* from = m.components[0].bytes.data() + (source_row ? source_row[row] : row) * m.cols * width;
-    for (int64_t k = 0; k < m.cols; ++k)
+    const size_t row = static_cast<size_t>(tile * kTileRows + r);
+    if (row >= rows.size()) continue;
+    const std::byte* from = rows[row].matrix->components[0].bytes.data() + rows[row].row * cols * width;
+    for (int64_t k = 0; k < cols; ++k) {
       std::memcpy(out + (k * kTileRows + r) * width, from + k * width, static_cast<size_t>(width));
+    }
   }
 }
 
@@ -117,28 +117,28 @@ int64_t packed_bytes(const Recipe& recipe, int64_t rows, int64_t cols) {
   return tiles * ((tile + 63) / 64 * 64);
 }
 
-void pack_tiles(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t first,
-                int64_t last, std::byte* out) {
-  const int64_t tiles = (m.rows + kTileRows - 1) / kTileRows;
-  const int64_t tile_bytes = tiles == 0 ? 0 : packed_bytes(recipe, m.rows, m.cols) / tiles;
+void pack_rows(const Recipe& recipe, std::span<const RowSource> rows, int64_t cols, int64_t first, int64_t last,
+               std::byte* out) {
+  const int64_t count = static_cast<int64_t>(rows.size()), tiles = (count + kTileRows - 1) / kTileRows;
+  const int64_t tile_bytes = tiles == 0 ? 0 : packed_bytes(recipe, count, cols) / tiles;
   for (int64_t t = first; t < last; ++t) {
     std::byte* tile = out + t * tile_bytes;
     std::memset(tile, 0, static_cast<size_t>(tile_bytes));
     if (dense(recipe.form)) {
-      pack_dense(recipe, m, source_row, t, tile);
+      pack_dense(recipe, rows, cols, t, tile);
       continue;
     }
     const Fields f(recipe);
-    const auto read = m.scheme->read_block;
-    BORA_CHECK(read != nullptr, "a recipe for a scheme without blocks");
-    const int64_t blocks = m.cols / f.columns;
-    for (int64_t r = 0; r < kTileRows && t * kTileRows + r < m.rows; ++r) {
-      const int64_t row = source_row ? source_row[t * kTileRows + r] : t * kTileRows + r;
-      const uint8_t* from =
-          reinterpret_cast<const uint8_t*>(m.components[0].bytes.data()) + row * blocks * m.scheme->block_bytes;
+    const int64_t blocks = cols / f.columns;
+    for (int64_t r = 0; r < kTileRows && t * kTileRows + r < count; ++r) {
+      const RowSource& source = rows[static_cast<size_t>(t * kTileRows + r)];
+      const quant::Scheme& scheme = *source.matrix->scheme;
+      BORA_CHECK(scheme.read_block != nullptr, "a recipe for a scheme without blocks");
+      const uint8_t* from = reinterpret_cast<const uint8_t*>(source.matrix->components[0].bytes.data()) +
+                            source.row * blocks * scheme.block_bytes;
       for (int64_t b = 0; b < blocks; ++b) {
         quant::RawBlock raw;
-        read(from + b * m.scheme->block_bytes, &raw);
+        scheme.read_block(from + b * scheme.block_bytes, &raw);
         put_block(recipe, f, raw, static_cast<int>(r), tile + b * f.bytes);
       }
     }

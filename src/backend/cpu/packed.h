@@ -74,10 +74,15 @@ struct Packed {
 
 // Bytes that `rows` x `cols` take; exact.
 int64_t packed_bytes(const Recipe& recipe, int64_t rows, int64_t cols);
-// Writes the tiles [first, last) of the matrix. Any thread; tiles are independent. REQUIRES: scheme->check passed.
-// `source_row(r)`: which row of the coded matrix is row r (null: the same).
-void pack_tiles(const Recipe& recipe, const quant::CodedMatrix& m, const int64_t* source_row, int64_t first,
-                int64_t last, std::byte* out);
+// Where a row of the packed matrix comes from.
+struct RowSource {
+  const quant::CodedMatrix* matrix = nullptr;  // all of one scheme and one number of columns
+  int64_t row = 0;
+};
+// Writes the tiles [first, last) of the matrix with these rows. Any thread; tiles are independent. REQUIRES:
+// scheme->check passed.
+void pack_rows(const Recipe& recipe, std::span<const RowSource> rows, int64_t cols, int64_t first, int64_t last,
+               std::byte* out);
 // For tests: the code and the float value of an element, read back from the packed form.
 float unpack_value(const Packed& p, int64_t row, int64_t col);
 
