@@ -56,7 +56,7 @@ function(bora_module)
     target_link_libraries(${id}_test PRIVATE bora_${id} ${test_deps} ${M_TEST_LIBS} gtest_main gtest Threads::Threads)
     target_compile_definitions(${id}_test PRIVATE BORA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME ${group} COMMAND ${id}_test)
-    set_tests_properties(${group} PROPERTIES WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${group} PROPERTIES WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} ENVIRONMENT "${M_TEST_ENV}")
   endif()
   if(BORA_FUZZERS)
     foreach(file IN LISTS fuzzers)
@@ -81,7 +81,16 @@ function(bora_module)
   endif()
 endfunction()
 
-# Called once after all module files: nothing left to decide here today but the summary.
+# bora_on_demand_group(NAME sim COMMAND bora_sim 7 1000000): a test group that runs only when it is named (./dev test sim).
+function(bora_on_demand_group)
+  cmake_parse_arguments(M "" "NAME" "COMMAND;ENV" ${ARGN})
+  if(BORA_TESTS)
+    add_test(NAME ${M_NAME} COMMAND ${M_COMMAND})
+    set_tests_properties(${M_NAME} PROPERTIES WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} LABELS on-demand ENVIRONMENT "${M_ENV}")
+  endif()
+endfunction()
+
+# Called once after all module files.
 function(bora_finish_modules)
   get_property(modules GLOBAL PROPERTY BORA_MODULES)
   list(LENGTH modules count)

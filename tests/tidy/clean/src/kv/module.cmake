@@ -1,1 +1,2 @@
-bora_module(NAME kv)
+bora_module(NAME kv DEPS base)
+add_executable(sim tests/sim/sim.cc)
