@@ -72,15 +72,23 @@ void BpeModel::reserve_merges(size_t count) {
 
 Status BpeModel::add_merge(TokenId left, TokenId right, TokenId merged) {
   if (merged_.size() >= (size_t{1} << kRankBits) - 1) return unimplemented("more than 4 million merges");
-  if ((pair_count_ + 1) * 2 > pairs_.size()) reserve_merges(std::max<size_t>(pair_count_ * 2, 16));
-  uint64_t rank = merged_.size();
   merged_.push_back(merged);
+  put_pair(left, right, merged_.size() - 1);
+  return ok_status();
+}
+
+Status BpeModel::add_equal_merge(TokenId left, TokenId right) {
+  put_pair(left, right, merged_.size() - 1);
+  return ok_status();
+}
+
+void BpeModel::put_pair(TokenId left, TokenId right, uint64_t rank) {
+  if ((pair_count_ + 1) * 2 > pairs_.size()) reserve_merges(std::max<size_t>(pair_count_ * 2, 16));
   uint64_t key = pair_key(left, right);
   uint64_t i = mix(key) & pair_mask_;
   while (pairs_[i] != kEmptyPair && pairs_[i] >> kRankBits != key) i = (i + 1) & pair_mask_;
   pair_count_ += pairs_[i] == kEmptyPair;
   pairs_[i] = key << kRankBits | rank;
-  return ok_status();
 }
 
 TokenId BpeModel::merged_id(TokenId left, TokenId right, std::string* scratch) const {

@@ -38,6 +38,8 @@ class BpeModel final : public Model {
   void reserve_merges(size_t count);
   // Merges in order of rank. A later merge of the same pair replaces an earlier one. Not ok when there are too many.
   Status add_merge(TokenId left, TokenId right, TokenId merged);
+  // Another pair that gives the last added merge's token, at the same rank: of such pairs the leftmost is merged first.
+  Status add_equal_merge(TokenId left, TokenId right);
   // The token of left + right (without the prefix of continuing subwords), or -1.
   TokenId merged_id(TokenId left, TokenId right, std::string* scratch) const;
   // Call once after the last merge.
@@ -65,7 +67,7 @@ class BpeModel final : public Model {
 
   static constexpr uint32_t kNoRank = UINT32_MAX;
   uint32_t pair_rank(TokenId left, TokenId right) const;
-  uint32_t first_rank(TokenId left, TokenId right) const;
+  void put_pair(TokenId left, TokenId right, uint64_t rank);
   void build_short_table();
   void build_char_table();
   Status build_seams();
