@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "text/tokenizer/bpe_detail.h"
 #include "text/tokenizer/unicode.h"
 
 namespace bora::text {
@@ -10,33 +11,12 @@ namespace {
 
 constexpr int kRankBits = 22;
 constexpr uint64_t kEmptyPair = UINT64_MAX;
-constexpr size_t kShortMerge = 64;  // symbols up to which a scan beats a heap
 
 uint64_t pair_key(TokenId left, TokenId right) { return static_cast<uint64_t>(left) << 21 | static_cast<uint32_t>(right); }
 
 uint64_t mix(uint64_t x) {
   x *= 0x9E3779B97F4A7C15u;
   return x ^ x >> 32;
-}
-
-constexpr uint64_t low_mask(size_t bytes) { return bytes >= 8 ? UINT64_MAX : (uint64_t{1} << (8 * bytes)) - 1; }
-
-// REQUIRES: 0 < n <= 15
-PieceKey make_key(const char* p, size_t n, const char* readable_end) {
-  uint64_t words[2] = {0, 0};
-  if (readable_end - p >= 16) {
-    std::memcpy(words, p, 16);
-    words[0] &= low_mask(n);
-    words[1] = n > 8 ? words[1] & low_mask(n - 8) : 0;
-  } else {
-    std::memcpy(words, p, n);
-  }
-  return {words[0], words[1] | static_cast<uint64_t>(n) << 56};
-}
-
-uint64_t key_hash(const PieceKey& k) {
-  __uint128_t product = static_cast<__uint128_t>(k.low ^ 0x9E3779B97F4A7C15u) * (k.high ^ 0xD6E8FEB86659FD93u);
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
 }  // namespace
@@ -112,6 +92,7 @@ uint32_t BpeModel::pair_rank(TokenId left, TokenId right) const {
 Status BpeModel::finish() {
   if (pairs_.empty()) reserve_merges(8);
   build_short_table();
+  build_long_table();
   if (config_.raw_bytes) {
     grid_.assign(65536, kNoRank);
     for (int a = 0; a < 256; ++a) {
@@ -271,6 +252,7 @@ void BpeModel::encode_bytes(std::string_view piece, ModelScratch* scratch, std::
     merge_short(symbols, count, ids);
     return;
   }
+  if (all_byte_tokens_) return merge_linear(piece, scratch, ids);
   std::vector<TokenId>& symbols = scratch->symbols;
   symbols.clear();
   for (char c : piece) {
@@ -352,6 +334,18 @@ void BpeModel::encode_chars(std::string_view piece, ModelScratch* scratch, std::
   }
 }
 
+// Is each symbol the token of one character? (Unknown characters and bytes are not.)
+bool BpeModel::plain_symbols(std::string_view text, const TokenId* symbols, size_t count) const {
+  if (utf8_count(text) != count) return false;
+  size_t pos = 0;
+  for (size_t i = 0; i < count; ++i) {
+    size_t n = utf8_length(static_cast<uint8_t>(text[pos]));
+    if (vocab_.text(symbols[i]) != text.substr(pos, n)) return false;
+    pos += n;
+  }
+  return true;
+}
+
 void BpeModel::encode_stretch(std::string_view text, const TokenId* symbols, size_t count, bool cacheable,
                               ModelScratch* scratch, std::vector<TokenId>* ids) const {
   if (count == 1) {
@@ -359,7 +353,11 @@ void BpeModel::encode_stretch(std::string_view text, const TokenId* symbols, siz
     return;
   }
   if (count > kShortMerge) {
-    merge_long(symbols, count, scratch, ids);
+    if (plain_symbols(text, symbols, count)) {
+      merge_linear(text, scratch, ids);
+    } else {
+      merge_long(symbols, count, scratch, ids);
+    }
     return;
   }
   TokenId copy[kShortMerge];

@@ -42,6 +42,10 @@ struct ModelScratch {
   std::vector<double> scores;
   std::vector<uint32_t> starts;
   std::string text;
+  // Answers about pairs of tokens, direct-mapped: key << 1 | answer.
+  std::vector<uint64_t> pair_memo;
+  std::vector<bool> dead;
+  std::vector<TokenId> path;
 };
 
 class Model {
