@@ -252,13 +252,13 @@ void BpeModel::encode_bytes(std::string_view piece, ModelScratch* scratch, std::
     merge_short(symbols, count, ids);
     return;
   }
-  if (all_byte_tokens_) return merge_linear(piece, scratch, ids);
   std::vector<TokenId>& symbols = scratch->symbols;
   symbols.clear();
   for (char c : piece) {
     TokenId id = byte_ids_[static_cast<uint8_t>(c)];
     if (id >= 0) symbols.push_back(id);
   }
+  if (symbols.size() == piece.size() && merge_linear(piece, scratch, ids)) return;
   merge(symbols.data(), symbols.size(), scratch, ids);
 }
 
@@ -353,9 +353,7 @@ void BpeModel::encode_stretch(std::string_view text, const TokenId* symbols, siz
     return;
   }
   if (count > kShortMerge) {
-    if (plain_symbols(text, symbols, count)) {
-      merge_linear(text, scratch, ids);
-    } else {
+    if (!plain_symbols(text, symbols, count) || !merge_linear(text, scratch, ids)) {
       merge_long(symbols, count, scratch, ids);
     }
     return;
@@ -385,6 +383,11 @@ void BpeModel::merge(TokenId* symbols, size_t count, ModelScratch* scratch, std:
 }
 
 void BpeModel::merge_short(TokenId* symbols, size_t count, std::vector<TokenId>* ids) const {
+  size_t left = merge_in_place(symbols, count);
+  ids->insert(ids->end(), symbols, symbols + left);
+}
+
+size_t BpeModel::merge_in_place(TokenId* symbols, size_t count) const {
   uint32_t ranks[kShortMerge + 1];
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = pair_rank(symbols[i], symbols[i + 1]);
   while (count > 1) {
@@ -402,7 +405,7 @@ void BpeModel::merge_short(TokenId* symbols, size_t count, std::vector<TokenId>*
     }
     if (best > 0) ranks[best - 1] = pair_rank(symbols[best - 1], symbols[best]);
   }
-  ids->insert(ids->end(), symbols, symbols + count);
+  return count;
 }
 
 void BpeModel::merge_long(const TokenId* input, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const {

@@ -84,16 +84,19 @@ class BpeModel final : public Model {
   TokenId char_symbol(std::string_view one, uint32_t cp, bool first, bool last, std::string* buffer) const;
   // Both append the merged ids.
   void merge_short(TokenId* symbols, size_t count, std::vector<TokenId>* ids) const;
+  size_t merge_in_place(TokenId* symbols, size_t count) const;  // number of ids left
   void merge_long(const TokenId* symbols, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const;
   void merge(TokenId* symbols, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const;
   // Long stretches whose symbols are exactly the bytes or characters of `text`: see bpe_long.cc.
-  void merge_linear(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  // False (and nothing appended) when the text offers too few repeated pairs for this to pay.
+  bool merge_linear(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const;
   void build_long_table();
   // The longest token at the beginning of `text` that is its own encoding and shorter than `below`, or -1.
   TokenId longest_self(std::string_view text, size_t below, ModelScratch* scratch) const;
   bool is_self(TokenId id, ModelScratch* scratch) const;
   bool compatible(TokenId left, TokenId right, ModelScratch* scratch) const;
   void merge_plain(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  TokenId longest_now(std::string_view text, size_t below, ModelScratch* scratch, bool* local) const;
   const ShortSlot* find_short(std::string_view text) const;
   // Tries the tables for a short text; true when ids were appended. *slot gets the token's slot or null.
   bool lookup_short(const PieceKey& key, uint64_t hash, ModelScratch* scratch, std::vector<TokenId>* ids,

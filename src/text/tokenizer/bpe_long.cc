@@ -15,6 +15,8 @@ namespace bora::text {
 namespace {
 
 constexpr size_t kMemo = 4096;
+constexpr size_t kLongestMemo = 1024;
+constexpr size_t kBytesPerMiss = 16;  // a fresh answer about a pair must serve that many bytes on average
 
 size_t two_bytes(std::string_view text) {
   return static_cast<size_t>(static_cast<uint8_t>(text[0])) << 8 | static_cast<uint8_t>(text[1]);
@@ -49,7 +51,16 @@ const BpeModel::ShortSlot* BpeModel::find_short(std::string_view text) const {
   return nullptr;
 }
 
+// Encodes a text of one or two tokens.
 void BpeModel::merge_plain(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const {
+  if (config_.raw_bytes && text.size() <= kShortMerge) {
+    TokenId symbols[kShortMerge];
+    for (size_t i = 0; i < text.size(); ++i) {
+      symbols[i] = byte_ids_[static_cast<uint8_t>(text[i])];
+      if (symbols[i] < 0) return;  // can never be reached
+    }
+    return merge_short(symbols, text.size(), ids);
+  }
   std::vector<TokenId> symbols;
   for (size_t pos = 0; pos < text.size();) {
     if (config_.raw_bytes) {
@@ -84,6 +95,7 @@ bool BpeModel::compatible(TokenId left, TokenId right, ModelScratch* scratch) co
   uint64_t key = (static_cast<uint64_t>(left) + 1) << 22 | static_cast<uint32_t>(right + 1);
   uint64_t& memo = scratch->pair_memo[(key * 0x9E3779B97F4A7C15u) >> 52];
   if (memo >> 1 == key) return memo & 1;
+  ++scratch->pair_misses;
   std::string joint(vocab_.text(left));
   if (right >= 0) joint += vocab_.text(right);
   std::vector<TokenId> ids;
@@ -94,9 +106,26 @@ bool BpeModel::compatible(TokenId left, TokenId right, ModelScratch* scratch) co
 }
 
 TokenId BpeModel::longest_self(std::string_view text, size_t below, ModelScratch* scratch) const {
+  bool local = false;
+  if (text.size() < 16) return longest_now(text, below, scratch, &local);
+  if (scratch->longest_memo.empty()) scratch->longest_memo.resize(kLongestMemo);
+  uint64_t words[2];
+  std::memcpy(words, text.data(), 16);
+  uint64_t hash = (words[0] * 0x9E3779B97F4A7C15u) ^ (words[1] * 0xD6E8FEB86659FD93u) ^ (below * 0xA24BAED4963EE407u);
+  ModelScratch::Longest& memo = scratch->longest_memo[(hash * 0x9E3779B97F4A7C15u) >> 54];
+  if (memo.below == below && memo.words[0] == words[0] && memo.words[1] == words[1]) return memo.id;
+  TokenId id = longest_now(text, below, scratch, &local);
+  if (local) memo = {{words[0], words[1]}, below, id};
+  return id;
+}
+
+// *local: the answer depends on the next 16 bytes only.
+TokenId BpeModel::longest_now(std::string_view text, size_t below, ModelScratch* scratch, bool* local) const {
+  *local = true;
   if (text.size() > kShortBytes && below > kShortBytes + 1) {
     auto it = long_tokens_.find(hash_bytes(text.substr(0, kShortBytes + 1)));
     if (it != long_tokens_.end()) {
+      *local = false;
       for (TokenId id : it->second) {
         std::string_view token = vocab_.text(id);
         if (token.size() < below && text.substr(0, token.size()) == token && is_self(id, scratch)) return id;
@@ -114,21 +143,20 @@ TokenId BpeModel::longest_self(std::string_view text, size_t below, ModelScratch
   return -1;
 }
 
-void BpeModel::merge_linear(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const {
+bool BpeModel::merge_linear(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const {
   std::vector<bool>& dead = scratch->dead;
   std::vector<TokenId>& path = scratch->path;
   dead.assign(text.size() + 1, false);
   path.clear();
+  scratch->pair_misses = 0;
   size_t pos = 0;
   size_t below = SIZE_MAX;  // candidates at `pos` must be shorter
   while (pos < text.size()) {
+    if (scratch->pair_misses * kBytesPerMiss > pos + 2048) return false;
     TokenId id = longest_self(text.substr(pos), below, scratch);
     if (id < 0) {
       dead[pos] = true;
-      if (path.empty()) {  // no encoding starts here: cannot happen, as every character is a token
-        merge_plain(text, scratch, ids);
-        return;
-      }
+      if (path.empty()) return false;  // no encoding starts here: cannot happen, as every character is a token
       below = vocab_.text(path.back()).size();
       pos -= below;
       path.pop_back();
@@ -144,6 +172,7 @@ void BpeModel::merge_linear(std::string_view text, ModelScratch* scratch, std::v
     }
   }
   ids->insert(ids->end(), path.begin(), path.end());
+  return true;
 }
 
 }  // namespace bora::text
