@@ -1,4 +1,6 @@
 // The fast ways of byte-pair encoding against a plain one: merge the leftmost pair of lowest rank until there is none.
+#include <gtest/gtest.h>
+
 #include "text/tokenizer/bpe.h"
 
 #include <map>

@@ -1,4 +1,6 @@
 // The hand-written splitters against the regex engine, on random text of every script.
+#include <gtest/gtest.h>
+
 #include "text/tokenizer/scanner.h"
 
 #include "text/tokenizer/fixture_files.h"

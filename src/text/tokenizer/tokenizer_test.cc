@@ -1,4 +1,6 @@
 // What the golden files do not hold: provenance, refusals, the other file formats, worst cases.
+#include <gtest/gtest.h>
+
 #include "text/tokenizer/tokenizer.h"
 
 #include <chrono>
