@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "text/tokenizer/bpe_detail.h"
 #include "text/tokenizer/unicode.h"
 
 namespace bora::text {
@@ -10,33 +11,12 @@ namespace {
 
 constexpr int kRankBits = 22;
 constexpr uint64_t kEmptyPair = UINT64_MAX;
-constexpr size_t kShortMerge = 64;  // symbols up to which a scan beats a heap
 
 uint64_t pair_key(TokenId left, TokenId right) { return static_cast<uint64_t>(left) << 21 | static_cast<uint32_t>(right); }
 
 uint64_t mix(uint64_t x) {
   x *= 0x9E3779B97F4A7C15u;
   return x ^ x >> 32;
-}
-
-constexpr uint64_t low_mask(size_t bytes) { return bytes >= 8 ? UINT64_MAX : (uint64_t{1} << (8 * bytes)) - 1; }
-
-// REQUIRES: 0 < n <= 15
-PieceKey make_key(const char* p, size_t n, const char* readable_end) {
-  uint64_t words[2] = {0, 0};
-  if (readable_end - p >= 16) {
-    std::memcpy(words, p, 16);
-    words[0] &= low_mask(n);
-    words[1] = n > 8 ? words[1] & low_mask(n - 8) : 0;
-  } else {
-    std::memcpy(words, p, n);
-  }
-  return {words[0], words[1] | static_cast<uint64_t>(n) << 56};
-}
-
-uint64_t key_hash(const PieceKey& k) {
-  __uint128_t product = static_cast<__uint128_t>(k.low ^ 0x9E3779B97F4A7C15u) * (k.high ^ 0xD6E8FEB86659FD93u);
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
 }  // namespace
@@ -72,15 +52,23 @@ void BpeModel::reserve_merges(size_t count) {
 
 Status BpeModel::add_merge(TokenId left, TokenId right, TokenId merged) {
   if (merged_.size() >= (size_t{1} << kRankBits) - 1) return unimplemented("more than 4 million merges");
-  if ((pair_count_ + 1) * 2 > pairs_.size()) reserve_merges(std::max<size_t>(pair_count_ * 2, 16));
-  uint64_t rank = merged_.size();
   merged_.push_back(merged);
+  put_pair(left, right, merged_.size() - 1);
+  return ok_status();
+}
+
+Status BpeModel::add_equal_merge(TokenId left, TokenId right) {
+  put_pair(left, right, merged_.size() - 1);
+  return ok_status();
+}
+
+void BpeModel::put_pair(TokenId left, TokenId right, uint64_t rank) {
+  if ((pair_count_ + 1) * 2 > pairs_.size()) reserve_merges(std::max<size_t>(pair_count_ * 2, 16));
   uint64_t key = pair_key(left, right);
   uint64_t i = mix(key) & pair_mask_;
   while (pairs_[i] != kEmptyPair && pairs_[i] >> kRankBits != key) i = (i + 1) & pair_mask_;
   pair_count_ += pairs_[i] == kEmptyPair;
   pairs_[i] = key << kRankBits | rank;
-  return ok_status();
 }
 
 TokenId BpeModel::merged_id(TokenId left, TokenId right, std::string* scratch) const {
@@ -104,6 +92,7 @@ uint32_t BpeModel::pair_rank(TokenId left, TokenId right) const {
 Status BpeModel::finish() {
   if (pairs_.empty()) reserve_merges(8);
   build_short_table();
+  build_long_table();
   if (config_.raw_bytes) {
     grid_.assign(65536, kNoRank);
     for (int a = 0; a < 256; ++a) {
@@ -269,6 +258,7 @@ void BpeModel::encode_bytes(std::string_view piece, ModelScratch* scratch, std::
     TokenId id = byte_ids_[static_cast<uint8_t>(c)];
     if (id >= 0) symbols.push_back(id);
   }
+  if (symbols.size() == piece.size() && merge_linear(piece, scratch, ids)) return;
   merge(symbols.data(), symbols.size(), scratch, ids);
 }
 
@@ -344,6 +334,18 @@ void BpeModel::encode_chars(std::string_view piece, ModelScratch* scratch, std::
   }
 }
 
+// Is each symbol the token of one character? (Unknown characters and bytes are not.)
+bool BpeModel::plain_symbols(std::string_view text, const TokenId* symbols, size_t count) const {
+  if (utf8_count(text) != count) return false;
+  size_t pos = 0;
+  for (size_t i = 0; i < count; ++i) {
+    size_t n = utf8_length(static_cast<uint8_t>(text[pos]));
+    if (vocab_.text(symbols[i]) != text.substr(pos, n)) return false;
+    pos += n;
+  }
+  return true;
+}
+
 void BpeModel::encode_stretch(std::string_view text, const TokenId* symbols, size_t count, bool cacheable,
                               ModelScratch* scratch, std::vector<TokenId>* ids) const {
   if (count == 1) {
@@ -351,7 +353,9 @@ void BpeModel::encode_stretch(std::string_view text, const TokenId* symbols, siz
     return;
   }
   if (count > kShortMerge) {
-    merge_long(symbols, count, scratch, ids);
+    if (!plain_symbols(text, symbols, count) || !merge_linear(text, scratch, ids)) {
+      merge_long(symbols, count, scratch, ids);
+    }
     return;
   }
   TokenId copy[kShortMerge];
@@ -379,6 +383,11 @@ void BpeModel::merge(TokenId* symbols, size_t count, ModelScratch* scratch, std:
 }
 
 void BpeModel::merge_short(TokenId* symbols, size_t count, std::vector<TokenId>* ids) const {
+  size_t left = merge_in_place(symbols, count);
+  ids->insert(ids->end(), symbols, symbols + left);
+}
+
+size_t BpeModel::merge_in_place(TokenId* symbols, size_t count) const {
   uint32_t ranks[kShortMerge + 1];
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = pair_rank(symbols[i], symbols[i + 1]);
   while (count > 1) {
@@ -396,7 +405,7 @@ void BpeModel::merge_short(TokenId* symbols, size_t count, std::vector<TokenId>*
     }
     if (best > 0) ranks[best - 1] = pair_rank(symbols[best - 1], symbols[best]);
   }
-  ids->insert(ids->end(), symbols, symbols + count);
+  return count;
 }
 
 void BpeModel::merge_long(const TokenId* input, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const {

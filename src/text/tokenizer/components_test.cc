@@ -1,4 +1,6 @@
 // components.jsonl: one normalizer, pre-tokenizer, decoder or post-processor at a time.
+#include <gtest/gtest.h>
+
 #include <map>
 #include <sstream>
 

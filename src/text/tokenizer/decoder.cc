@@ -62,6 +62,9 @@ void utf8_feed(std::string_view bytes, bool per_byte, std::string* held, std::st
   size_t pos = 0;
   while (pos < held->size()) {
     Utf8Step step = utf8_step(*held, pos);
+    // A U+FFFD spelled in byte tokens waits for what follows: the run may yet turn out broken.
+    bool spelled = per_byte && step.valid && held->compare(pos, std::string::npos, "\uFFFD") == 0;
+    if (spelled) break;
     if (step.valid) {
       out->append(*held, pos, step.length);
     } else if (step.incomplete) {
@@ -76,7 +79,8 @@ void utf8_feed(std::string_view bytes, bool per_byte, std::string* held, std::st
 
 void utf8_flush(bool per_byte, std::string* held, std::string* out) {
   if (held->empty()) return;
-  for (size_t i = 0; i < (per_byte ? held->size() : 1); ++i) utf8_append(kReplacementChar, out);
+  bool one = !per_byte || *held == "\uFFFD";
+  for (size_t i = 0; i < (one ? 1 : held->size()); ++i) utf8_append(kReplacementChar, out);
   held->clear();
 }
 

@@ -1,4 +1,6 @@
 // The golden vectors of the reference library: whole tokenizers and streaming decode.
+#include <gtest/gtest.h>
+
 #include <openssl/sha.h>
 
 #include <map>

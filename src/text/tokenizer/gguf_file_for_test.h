@@ -1,8 +1,9 @@
 // For tests: the tokenizer metadata at the head of a GGUF file, read by a minimal parser of our own.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
-#include <deque>
 #include <map>
 
 #include "text/tokenizer/fixture_files.h"

@@ -166,13 +166,11 @@ class ScriptSplit final : public PreTokenizer {
         auto at = static_cast<uint32_t>(pos);
         int script = script_of(utf8_next(t->text.data(), &pos));
         if (script == 0) continue;
-        if (last >= 0 && script != last && at > begin) {
-          result.push_back({begin, at});
-          begin = at;
-        }
+        if (last >= 0 && script != last) result.push_back({begin, at});
+        if (script != last) begin = at;  // what stands before the first script is dropped, as in the reference
         last = script;
       }
-      result.push_back({begin, piece.end});
+      if (last >= 0) result.push_back({begin, piece.end});
     }
     t->pieces = std::move(result);
   }

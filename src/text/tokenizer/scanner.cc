@@ -236,13 +236,27 @@ struct O200kRule {
   }
 };
 
-struct StopAtNumbersAndCjk {
+// Numbers are cut out first, then runs of a CJK range; the main pattern sees each stretch alone.
+struct DeepseekReader : Reader {
+  bool in_cjk = false;
   static bool cjk(uint32_t cp) { return (cp >= 0x4E00 && cp <= 0x9FA5) || (cp >= 0x3040 && cp <= 0x30FF); }
-  static bool stops(const Char& c) { return (c.bit & kNumberMask) || cjk(c.cp); }
+  Char at(size_t pos) const {
+    Char c = Reader::at(pos);
+    if ((c.bit & kNumberMask) || cjk(c.cp) != in_cjk) return {0, 0, 0};
+    return c;
+  }
+  size_t run(size_t pos, uint32_t mask) const {
+    while (pos < end) {
+      Char c = at(pos);
+      if (!(c.bit & mask)) break;
+      pos += c.length;
+    }
+    return pos;
+  }
 };
 
 struct DeepseekRule {
-  using R = StoppingReader<StopAtNumbersAndCjk>;
+  using R = DeepseekReader;
   static constexpr uint32_t kWord = kLetterMask | kMarkMask;
   static constexpr uint32_t kPs = kPunctMask | kSymbolMask;
   static bool ascii_letter(uint32_t cp) { return (cp | 32) >= 'a' && (cp | 32) <= 'z'; }
@@ -301,16 +315,12 @@ class RuleScanner final : public Scanner {
     Char c = plain.at(pos);
     return StopAtDigits::stops(c) ? pos + c.length : next_piece<Rule>(r, pos);
   }
-  static size_t piece(const StoppingReader<StopAtNumbersAndCjk>& r, size_t pos) {
+  static size_t piece(DeepseekReader& r, size_t pos) {
     const Reader& plain = r;
     Char c = plain.at(pos);
     if (c.bit & kNumberMask) return numbers<3>(plain, pos);
-    if (!StopAtNumbersAndCjk::cjk(c.cp)) return next_piece<Rule>(r, pos);
-    while (StopAtNumbersAndCjk::cjk(c.cp)) {
-      pos += c.length;
-      c = plain.at(pos);
-    }
-    return pos;
+    r.in_cjk = DeepseekReader::cjk(c.cp);
+    return next_piece<Rule>(r, pos);
   }
   const uint8_t* categories_ = category_table();
 };

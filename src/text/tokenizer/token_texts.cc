@@ -53,7 +53,10 @@ TokenTexts::TokenTexts(const TokenizerParts& parts) : parts_(parts) {
     by_text_[text] = id;
   }
   for (const AddedToken& a : parts.added) {
-    set_text(a.id, a.content);
+    // A token that is looked for in normalized text also decodes to its normalized content.
+    std::string normalized;
+    bool changed = a.normalized && parts.normalizer && parts.normalizer->apply(a.content, &normalized);
+    set_text(a.id, changed ? normalized : a.content);
     entries_[a.id].special = a.special;
     if (a.special) entries_[a.id].bytes = {};
     by_text_[a.content] = a.id;
