@@ -317,7 +317,7 @@ List* Interp::listed(const Value& v) {
 // ---- Attributes and items
 
 Value Interp::method_value(const Method* m, const Value& self) {
-  if (m->call == nullptr) {
+  if (m->call == nullptr || (m->changes && !lenient())) {
     return undefined({.kind = Undefined::Kind::kUnsafe, .object = self, .element = {}, .name = m->name});
   }
   Value v = Value::of(Tag::kMethod);
