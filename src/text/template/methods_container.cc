@@ -38,6 +38,12 @@ Value list_count(Interp& in, const Value& self, const Args& args) {
   return Value::integer(n);
 }
 
+Value range_as_list(Interp& in, const Value& self, const Args& args, MethodFunction method) {
+  return method(in, in.list_value(in.listed(self)), args);
+}
+Value range_index(Interp& in, const Value& self, const Args& args) { return range_as_list(in, self, args, list_index); }
+Value range_count(Interp& in, const Value& self, const Args& args) { return range_as_list(in, self, args, list_count); }
+
 Value list_copy(Interp& in, const Value& self, const Args&) { return in.list_value(in.listed(self)); }
 
 Value dict_get(Interp& in, const Value& self, const Args& args) {
@@ -176,6 +182,7 @@ constexpr Method kDictMethods[] = {
     {"items", dict_view<View::Kind::kItems>}, {"copy", dict_copy}, {"clear", nullptr}, {"pop", dict_pop, true}, {"popitem", nullptr},
     {"setdefault", dict_setdefault, true}, {"update", dict_update, true},
 };
+constexpr Method kRangeMethods[] = {{"index", range_index}, {"count", range_count}};
 constexpr Method kLoopMethods[] = {{"cycle", loop_cycle}, {"changed", loop_changed}};
 constexpr Method kCyclerMethods[] = {{"next", cycler_next}, {"reset", cycler_reset}};
 
@@ -194,6 +201,7 @@ const Method* find_container_method(Tag type, std::string_view name) {
     case Tag::kList: return find_in(kListMethods, name);
     case Tag::kTuple: return find_in(kTupleMethods, name);
     case Tag::kDict: return find_in(kDictMethods, name);
+    case Tag::kRange: return find_in(kRangeMethods, name);
     case Tag::kLoop: return find_in(kLoopMethods, name);
     case Tag::kCycler: return find_in(kCyclerMethods, name);
     default: return nullptr;
