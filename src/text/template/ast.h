@@ -37,7 +37,8 @@ struct Builtin {
 };
 struct Method {
   std::string_view name;
-  MethodFunction call;  // null: changes its object, which the immutable sandbox refuses
+  MethodFunction call;   // null: changes its object and is always refused
+  bool changes = false;  // changes its object: refused in the strict mode, as in the immutable sandbox
 };
 
 const Filter* find_filter(std::string_view name);
@@ -108,7 +109,8 @@ struct Program {
   std::string source;  // line ends normalized; data nodes point into it
   std::vector<std::string> names;
   std::unordered_map<std::string, uint32_t> name_numbers;
-  std::vector<bool> read;  // by name: read as a variable
+  std::vector<bool> read;    // by name: read as a variable
+  std::vector<bool> tested;  // by name: asked whether it is defined
   NodeList body;
   uint32_t root_slots = 0;
 };

@@ -55,6 +55,48 @@ namespace filters {
 
 namespace {
 
+// Arguments kept for later calls: the first place is the item's.
+struct Kept {
+  Value* pos;
+  size_t count;
+  const KeyValue* named;
+  size_t named_count;
+  Args all() const { return {{pos, count}, {named, named_count}}; }
+  Args with(const Value& item) const {
+    pos[0] = item;
+    return all();
+  }
+};
+
+Kept keep(Interp& in, const Args& args, size_t from) {
+  Kept k{};
+  const std::span<const Value> rest = args.pos.subspan(std::min(from, args.pos.size()));
+  k.count = rest.size() + 1;
+  k.pos = in.heap().array<Value>(k.count);
+  std::copy(rest.begin(), rest.end(), k.pos + 1);
+  KeyValue* named = in.heap().array<KeyValue>(args.named.size());
+  std::copy(args.named.begin(), args.named.end(), named);
+  k.named = named;
+  k.named_count = args.named.size();
+  return k;
+}
+
+// A filter whose work, and whose complaints, wait for the first item to be asked for.
+class Later final : public Iter {
+ public:
+  using Work = Iter* (*)(Interp&, const Args&);
+  Later(Work w, Kept k) : work(w), kept(k) {}
+  bool next(Interp& in, Value* out) override {
+    if (inner == nullptr) inner = work(in, kept.all());
+    return inner->next(in, out);
+  }
+
+ private:
+  Work work;
+  Kept kept;
+  Iter* inner = nullptr;
+};
+
 class MapAttribute final : public Iter {
  public:
   MapAttribute(Iter* s, Value p, Value d) : source(s), path(p), fallback(d) {}
@@ -71,31 +113,6 @@ class MapAttribute final : public Iter {
   Iter* source;
   Value path, fallback;
 };
-
-// Arguments kept for later calls: the first place is the item's.
-struct Kept {
-  Value* pos;
-  size_t count;
-  const KeyValue* named;
-  size_t named_count;
-  Args with(const Value& item) const {
-    pos[0] = item;
-    return {{pos, count}, {named, named_count}};
-  }
-};
-
-Kept keep(Interp& in, const Args& args, size_t from) {
-  Kept k{};
-  const std::span<const Value> rest = args.pos.subspan(std::min(from, args.pos.size()));
-  k.count = rest.size() + 1;
-  k.pos = in.heap().array<Value>(k.count);
-  std::copy(rest.begin(), rest.end(), k.pos + 1);
-  KeyValue* named = in.heap().array<KeyValue>(args.named.size());
-  std::copy(args.named.begin(), args.named.end(), named);
-  k.named = named;
-  k.named_count = args.named.size();
-  return k;
-}
 
 class MapFilter final : public Iter {
  public:
@@ -135,14 +152,20 @@ class Selection final : public Iter {
   bool want;
 };
 
-Value nothing(Interp& in) { return iter_value(in.iterate(in.undefined_hint(""))); }
+Iter* nothing(Interp& in) { return in.iterate(in.undefined_hint("")); }
 
 const Value& input(const Args& args) {
   if (args.pos.empty()) fail("TypeError", "a filter is missing its input");
   return args.pos[0];
 }
 
-Value selecting(Interp& in, const Args& args, bool want, bool by_attribute) {
+Value later(Interp& in, const Args& args, Later::Work work) {
+  Kept kept = keep(in, args, 1);
+  kept.pos[0] = input(args);
+  return iter_value(in.heap().make<Later>(work, kept));
+}
+
+Iter* selecting(Interp& in, const Args& args, bool want, bool by_attribute) {
   if (!in.truth(input(args))) return nothing(in);
   size_t at = 1;
   Value path;
@@ -152,12 +175,14 @@ Value selecting(Interp& in, const Args& args, bool want, bool by_attribute) {
   }
   const Str* test = args.pos.size() > at ? in.need_str(args.pos[at], "test name") : nullptr;
   const Kept kept = keep(in, args, at + 1);
-  return iter_value(in.heap().make<Selection>(in.iterate(args.pos[0]), path, test, kept, want));
+  return in.heap().make<Selection>(in.iterate(args.pos[0]), path, test, kept, want);
 }
 
 }  // namespace
 
-Value map(Interp& in, const Args& args) {
+namespace {
+
+Iter* mapping(Interp& in, const Args& args) {
   if (!in.truth(input(args))) return nothing(in);
   if (args.pos.size() == 1) {
     Value path, fallback;
@@ -167,18 +192,14 @@ Value map(Interp& in, const Args& args) {
       else fail("FilterArgumentError", "Unexpected keyword argument '" + std::string(kv.key->view()) + "'");
     }
     if (path.missing()) fail("FilterArgumentError", "map requires a filter argument");
-    return iter_value(in.heap().make<MapAttribute>(in.iterate(args.pos[0]), path, fallback));
+    return in.heap().make<MapAttribute>(in.iterate(args.pos[0]), path, fallback);
   }
   const Str* name = in.need_str(args.pos[1], "filter name");
-  return iter_value(in.heap().make<MapFilter>(in.iterate(args.pos[0]), name, keep(in, args, 2)));
+  return in.heap().make<MapFilter>(in.iterate(args.pos[0]), name, keep(in, args, 2));
 }
 
-Value select(Interp& in, const Args& args) { return selecting(in, args, true, false); }
-Value reject(Interp& in, const Args& args) { return selecting(in, args, false, false); }
-Value selectattr(Interp& in, const Args& args) { return selecting(in, args, true, true); }
-Value rejectattr(Interp& in, const Args& args) { return selecting(in, args, false, true); }
 
-Value batch(Interp& in, const Args& args) {
+Iter* batching(Interp& in, const Args& args) {
   const auto a = in.bound(args, "batch", Names3{"value", "linecount", "fill_with"}, 2);
   const int64_t width = in.need_int(a[1]);
   List* all = in.listed(a[0]);
@@ -198,10 +219,11 @@ Value batch(Interp& in, const Args& args) {
     }
     out->push(in.heap(), in.list_value(row));
   }
-  return iter_value(iterate_list(in.heap(), out));
+  return iterate_list(in.heap(), out);
 }
 
-Value slices(Interp& in, const Args& args) {
+
+Iter* slicing(Interp& in, const Args& args) {
   const auto a = in.bound(args, "slice", Names3{"value", "slices", "fill_with"}, 2);
   const int64_t n = in.need_int(a[1]);
   const List* all = in.listed(a[0]);
@@ -216,8 +238,54 @@ Value slices(Interp& in, const Args& args) {
     if (i >= extra && !a[2].missing() && !a[2].is_none()) row->push(in.heap(), a[2]);
     out->push(in.heap(), in.list_value(row));
   }
-  return iter_value(iterate_list(in.heap(), out));
+  return iterate_list(in.heap(), out);
 }
+
+
+Iter* uniquing(Interp& in, const Args& args) {
+  const auto a = in.bound(args, "unique", Names3{"value", "case_sensitive", "attribute"}, 1);
+  const bool fold = a[1].missing() || !in.truth(a[1]);
+  Dict* seen = in.heap().make<Dict>();
+  List* out = in.heap().make<List>();
+  for (const Value& v : *in.listed(a[0])) {
+    const Value key = folded(in, walk_attribute(in, v, a[2]), fold);
+    if (!hashable(key)) fail("TypeError", "unhashable type: '" + std::string(type_name(key)) + "'");
+    if (seen->find(key) != nullptr) continue;
+    seen->set(in.heap(), key, Value::none());
+    out->push(in.heap(), v);
+  }
+  return iterate_list(in.heap(), out);
+}
+
+
+Iter* itemizing(Interp& in, const Args& args) {
+  const Value v = input(args);
+  if (v.is_undefined()) return nothing(in);
+  if (!v.is_dict()) fail("TypeError", "Can only get item pairs from a mapping.");
+  Value view = Value::of(Tag::kView);
+  view.dict_view = in.heap().make<View>(v.dict, View::Kind::kItems);
+  return in.iterate(view);
+}
+
+}  // namespace
+
+Value map(Interp& in, const Args& args) { return later(in, args, mapping); }
+Value select(Interp& in, const Args& args) {
+  return later(in, args, [](Interp& i, const Args& a) { return selecting(i, a, true, false); });
+}
+Value reject(Interp& in, const Args& args) {
+  return later(in, args, [](Interp& i, const Args& a) { return selecting(i, a, false, false); });
+}
+Value selectattr(Interp& in, const Args& args) {
+  return later(in, args, [](Interp& i, const Args& a) { return selecting(i, a, true, true); });
+}
+Value rejectattr(Interp& in, const Args& args) {
+  return later(in, args, [](Interp& i, const Args& a) { return selecting(i, a, false, true); });
+}
+Value batch(Interp& in, const Args& args) { return later(in, args, batching); }
+Value slices(Interp& in, const Args& args) { return later(in, args, slicing); }
+Value unique(Interp& in, const Args& args) { return later(in, args, uniquing); }
+Value items(Interp& in, const Args& args) { return later(in, args, itemizing); }
 
 Value dictsort(Interp& in, const Args& args) {
   const auto a = in.bound(args, "dictsort", Names4{"value", "case_sensitive", "by", "reverse"}, 1);
@@ -262,21 +330,6 @@ Value sort(Interp& in, const Args& args) {
   return in.list_value(out);
 }
 
-Value unique(Interp& in, const Args& args) {
-  const auto a = in.bound(args, "unique", Names3{"value", "case_sensitive", "attribute"}, 1);
-  const bool fold = a[1].missing() || !in.truth(a[1]);
-  Dict* seen = in.heap().make<Dict>();
-  List* out = in.heap().make<List>();
-  for (const Value& v : *in.listed(a[0])) {
-    const Value key = folded(in, walk_attribute(in, v, a[2]), fold);
-    if (!hashable(key)) fail("TypeError", "unhashable type: '" + std::string(type_name(key)) + "'");
-    if (seen->find(key) != nullptr) continue;
-    seen->set(in.heap(), key, Value::none());
-    out->push(in.heap(), v);
-  }
-  return iter_value(iterate_list(in.heap(), out));
-}
-
 Value groupby(Interp& in, const Args& args) {
   const auto a = in.bound(args, "groupby", Names4{"value", "attribute", "default", "case_sensitive"}, 2);
   const bool fold = a[3].missing() || !in.truth(a[3]);
@@ -297,15 +350,6 @@ Value groupby(Interp& in, const Args& args) {
     out->push(in.heap(), pair);
   }
   return in.list_value(out);
-}
-
-Value items(Interp& in, const Args& args) {
-  const Value v = input(args);
-  if (v.is_undefined()) return nothing(in);
-  if (!v.is_dict()) fail("TypeError", "Can only get item pairs from a mapping.");
-  Value view = Value::of(Tag::kView);
-  view.dict_view = in.heap().make<View>(v.dict, View::Kind::kItems);
-  return iter_value(in.iterate(view));
 }
 
 Value join_items(Interp& in, const Args& args) {

@@ -45,16 +45,21 @@ Value title(Interp& in, const Args& args) {
   const Str& s = *soft(in, args);
   in.tick(s.size / 8);
   StrBuilder out(in.text_limit());
-  bool start = true;
-  std::string piece;
+  const auto separates = [&](size_t at, size_t* n) {
+    const uint32_t c = decode(s.view(), at, n);
+    return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+  };
   for (size_t i = 0; i < s.size;) {
-    size_t n;
-    const uint32_t c = decode(s.view(), i, &n);
-    piece.clear();
-    start ? to_upper(c, &piece) : to_lower(c, &piece);
-    out.append(piece, origin_at(s, i));
-    start = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
-    i += n;
+    size_t n, end = i;
+    while (end < s.size && separates(end, &n)) end += n;
+    out.append_slice(s, i, end);
+    i = end;
+    while (end < s.size && !separates(end, &n)) end += n;
+    if (i == end) break;
+    const size_t first = i + char_size(s.view(), i);
+    out.append(*change_case(in, *slice(in.heap(), s, i, first), CaseOp::kUpper));
+    out.append(*change_case(in, *slice(in.heap(), s, first, end), CaseOp::kLower));
+    i = end;
   }
   return Value::str(out.finish(in.heap()));
 }
@@ -68,6 +73,10 @@ Value center(Interp& in, const Args& args) {
 Value filesizeformat(Interp& in, const Args& args) {
   const auto a = in.bound(args, "filesizeformat", Names2{"value", "binary"}, 1);
   const bool binary = !a[1].missing() && in.truth(a[1]);
+  if (!a[0].is_number() && !a[0].is_str()) {
+    in.need_defined(a[0]);
+    fail("TypeError", "float() argument must be a string or a real number, not '" + std::string(type_name(a[0])) + "'");
+  }
   const Value as_float = to_float(in, {{a.data(), 1}, {}});
   double bytes = as_float.tag == Tag::kFloat ? as_float.f : 0;
   if (a[0].is_str() && !parse_float(a[0].s->view(), &bytes)) fail("ValueError", "could not convert string to float");
@@ -207,14 +216,14 @@ Value trim(Interp& in, const Args& args) {
 
 Value truncate(Interp& in, const Args& args) {
   const auto a = in.bound(args, "truncate", Names5{"s", "length", "killwords", "end", "leeway"}, 1);
-  const Str* s = only_str(in, a[0]);
   const int64_t length = a[1].missing() ? 255 : in.need_int(a[1]);
   const Str* end = a[3].missing() ? in.str("...") : in.need_str(a[3], "end");
   const int64_t leeway = a[4].missing() || a[4].is_none() ? 5 : in.need_int(a[4]);
   const auto end_size = static_cast<int64_t>(char_count(*end));
   if (length < end_size) fail("AssertionError", "expected length >= " + std::to_string(end_size) + ", got " + std::to_string(length));
   if (leeway < 0) fail("AssertionError", "expected leeway >= 0, got " + std::to_string(leeway));
-  if (static_cast<int64_t>(char_count(*s)) <= length + leeway) return a[0];
+  if (in.length(a[0]) <= length + leeway) return a[0];  // of whatever kind
+  const Str* s = only_str(in, a[0]);
   const Str* kept = slice(in.heap(), *s, 0, byte_of_char(*s, static_cast<size_t>(length - end_size)));
   if (a[2].missing() || !in.truth(a[2])) {
     const size_t blank = kept->view().rfind(' ');

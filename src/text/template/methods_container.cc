@@ -38,6 +38,12 @@ Value list_count(Interp& in, const Value& self, const Args& args) {
   return Value::integer(n);
 }
 
+Value range_as_list(Interp& in, const Value& self, const Args& args, MethodFunction method) {
+  return method(in, in.list_value(in.listed(self)), args);
+}
+Value range_index(Interp& in, const Value& self, const Args& args) { return range_as_list(in, self, args, list_index); }
+Value range_count(Interp& in, const Value& self, const Args& args) { return range_as_list(in, self, args, list_count); }
+
 Value list_copy(Interp& in, const Value& self, const Args&) { return in.list_value(in.listed(self)); }
 
 Value dict_get(Interp& in, const Value& self, const Args& args) {
@@ -63,6 +69,81 @@ Value dict_copy(Interp& in, const Value& self, const Args&) {
     d->set(in.heap(), e.key, e.value);
   }
   return Value::dictionary(d);
+}
+
+// ---- Methods that change their object; the lenient mode only.
+
+Value list_append(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  self.list->push(in.heap(), in.bound(args, "append", Names1{"object"}, 1)[0]);
+  return Value::none();
+}
+
+Value list_extend(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  const List* more = in.listed(in.bound(args, "extend", Names1{"iterable"}, 1)[0]);
+  for (uint32_t i = 0; i < more->size; ++i) self.list->push(in.heap(), more->items[i]);
+  return Value::none();
+}
+
+Value list_insert(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  const auto a = in.bound(args, "insert", Names2{"index", "object"}, 2);
+  const int64_t n = self.list->size, wish = in.need_int(a[0]);
+  const int64_t at = std::clamp<int64_t>(wish < 0 ? wish + n : wish, 0, n);
+  in.tick(n / 8);
+  self.list->push(in.heap(), a[1]);
+  std::rotate(self.list->items + at, self.list->items + n, self.list->items + n + 1);
+  return Value::none();
+}
+
+Value list_pop(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  const auto a = in.bound(args, "pop", Names1{"index"}, 0);
+  const int64_t n = self.list->size;
+  int64_t at = a[0].missing() ? -1 : in.need_int(a[0]);
+  if (at < 0) at += n;
+  if (at < 0 || at >= n) fail("IndexError", n == 0 ? "pop from empty list" : "pop index out of range");
+  in.tick(n / 8);
+  const Value v = self.list->items[at];
+  std::copy(self.list->items + at + 1, self.list->items + n, self.list->items + at);
+  --self.list->size;
+  return v;
+}
+
+Value need_key(const Value& key) {
+  if (!hashable(key)) fail("TypeError", "unhashable type: '" + std::string(type_name(key)) + "'");
+  return key;
+}
+
+Value dict_update(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  const Value more = in.call_filter("items", {args.pos, {}});
+  for (const Value& pair : *in.listed(more)) self.dict->set(in.heap(), pair.list->items[0], pair.list->items[1]);
+  for (const KeyValue& kv : args.named) self.dict->set(in.heap(), Value::str(kv.key), kv.value);
+  return Value::none();
+}
+
+Value dict_setdefault(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  const auto a = in.bound(args, "setdefault", Names2{"key", "default"}, 1);
+  if (const Value* v = self.dict->find(need_key(a[0]))) return *v;
+  const Value v = a[1].missing() ? Value::none() : a[1];
+  self.dict->set(in.heap(), a[0], v);
+  return v;
+}
+
+Value dict_pop(Interp& in, const Value& self, const Args& args) {
+  in.adapted("mutable-values");
+  const auto a = in.bound(args, "pop", Names2{"key", "default"}, 1);
+  in.tick(self.dict->size / 8);
+  if (const Value* v = self.dict->find(need_key(a[0]))) {
+    const Value found = *v;
+    self.dict->erase(a[0]);
+    return found;
+  }
+  if (a[1].missing()) fail("KeyError", "pop: no such key");
+  return a[1];
 }
 
 Value loop_cycle(Interp&, const Value& self, const Args& args) {
@@ -93,14 +174,15 @@ Value cycler_reset(Interp&, const Value& self, const Args&) {
 
 constexpr Method kTupleMethods[] = {{"index", list_index}, {"count", list_count}};
 constexpr Method kListMethods[] = {
-    {"index", list_index}, {"count", list_count}, {"copy", list_copy}, {"append", nullptr}, {"clear", nullptr}, {"pop", nullptr},
-    {"reverse", nullptr}, {"insert", nullptr}, {"sort", nullptr}, {"extend", nullptr}, {"remove", nullptr},
+    {"index", list_index}, {"count", list_count}, {"copy", list_copy}, {"append", list_append, true}, {"clear", nullptr}, {"pop", list_pop, true},
+    {"reverse", nullptr}, {"insert", list_insert, true}, {"sort", nullptr}, {"extend", list_extend, true}, {"remove", nullptr},
 };
 constexpr Method kDictMethods[] = {
     {"get", dict_get}, {"keys", dict_view<View::Kind::kKeys>}, {"values", dict_view<View::Kind::kValues>},
-    {"items", dict_view<View::Kind::kItems>}, {"copy", dict_copy}, {"clear", nullptr}, {"pop", nullptr}, {"popitem", nullptr},
-    {"setdefault", nullptr}, {"update", nullptr},
+    {"items", dict_view<View::Kind::kItems>}, {"copy", dict_copy}, {"clear", nullptr}, {"pop", dict_pop, true}, {"popitem", nullptr},
+    {"setdefault", dict_setdefault, true}, {"update", dict_update, true},
 };
+constexpr Method kRangeMethods[] = {{"index", range_index}, {"count", range_count}};
 constexpr Method kLoopMethods[] = {{"cycle", loop_cycle}, {"changed", loop_changed}};
 constexpr Method kCyclerMethods[] = {{"next", cycler_next}, {"reset", cycler_reset}};
 
@@ -119,6 +201,7 @@ const Method* find_container_method(Tag type, std::string_view name) {
     case Tag::kList: return find_in(kListMethods, name);
     case Tag::kTuple: return find_in(kTupleMethods, name);
     case Tag::kDict: return find_in(kDictMethods, name);
+    case Tag::kRange: return find_in(kRangeMethods, name);
     case Tag::kLoop: return find_in(kLoopMethods, name);
     case Tag::kCycler: return find_in(kCyclerMethods, name);
     default: return nullptr;

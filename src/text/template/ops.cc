@@ -197,7 +197,7 @@ class CharIter final : public Iter {
   bool next(Interp& in, Value* out) override {
     if (at >= text->size) return false;
     const size_t n = char_size(text->view(), at);
-    *out = Value::str(slice(in.heap(), *text, at, at + n));
+    *out = Value::str(in.to_str(Value::str(slice(in.heap(), *text, at, at + n))));  // plain text, also of Markup
     at += n;
     return true;
   }
@@ -317,7 +317,7 @@ List* Interp::listed(const Value& v) {
 // ---- Attributes and items
 
 Value Interp::method_value(const Method* m, const Value& self) {
-  if (m->call == nullptr) {
+  if (m->call == nullptr || (m->changes && !lenient())) {
     return undefined({.kind = Undefined::Kind::kUnsafe, .object = self, .element = {}, .name = m->name});
   }
   Value v = Value::of(Tag::kMethod);
@@ -441,12 +441,12 @@ Value Interp::attribute_fallback(const Value& base, const Str* name) {
 namespace {
 
 struct Bounds {
-  int64_t from, step, count;
+  int64_t from, to, step, count;
 };
 
 // Python's slice.indices.
 Bounds slice_bounds(Interp& in, int64_t n, const Value& from, const Value& to, const Value& step) {
-  Bounds b{0, 1, 0};
+  Bounds b{0, 0, 1, 0};
   const auto part = [&](const Value& v) {
     if (v.tag == Tag::kBig) return v.big->negative ? INT64_MIN / 2 : INT64_MAX / 2;
     if (!v.is_integral()) {
@@ -465,8 +465,8 @@ Bounds slice_bounds(Interp& in, int64_t n, const Value& from, const Value& to, c
     return std::clamp(i, low, high);
   };
   b.from = place(from, b.step > 0 ? low : high);
-  const int64_t end = place(to, b.step > 0 ? high : low);
-  b.count = Range{b.from, end, b.step}.size();
+  b.to = place(to, b.step > 0 ? high : low);
+  b.count = Range{b.from, b.to, b.step}.size();
   return b;
 }
 
@@ -506,10 +506,11 @@ Value Interp::slice_of(const Value& base, const Value& from, const Value& to, co
     const Bounds b = slice_bounds(*this, base.range->size(), from, to, step);
     const Range& r = *base.range;
     Value v = Value::of(Tag::kRange);
-    v.range = heap_.make<Range>(r.start + b.from * r.step, r.start + (b.from + b.count * b.step) * r.step, b.step * r.step);
+    v.range = heap_.make<Range>(r.start + b.from * r.step, r.start + b.to * r.step, b.step * r.step);
     return v;
   }
-  return undefined({.kind = Undefined::Kind::kElement, .object = base, .element = Value::none(), .name = {}});
+  if (base.is_dict()) fail("TypeError", "unhashable type: 'slice'");
+  fail("TypeError", "'" + std::string(type_name(base)) + "' object is not subscriptable");
 }
 
 // ---- Arithmetic on anything

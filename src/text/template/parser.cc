@@ -137,6 +137,7 @@ uint32_t Parser::number_of(std::string_view name) {
   if (fresh) {
     out_->names.emplace_back(name);
     out_->read.push_back(false);
+    out_->tested.push_back(false);
   }
   return at->second;
 }

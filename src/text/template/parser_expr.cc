@@ -433,6 +433,7 @@ Node* Parser::parse_test(Node* input) {
   n->a = input;
   n->text = text_of(name);
   n->test = find_test(name);
+  if (input->kind == Kind::kName && (name == "defined" || name == "undefined")) out_->tested[input->name] = true;
   if (n->test == nullptr && !soft_) unknown_.push_back({n, "test"});
   if (is_op("(")) {
     call_args(n);

@@ -75,8 +75,10 @@ std::vector<const Dict::Entry*> ordered(Interp& in, const Dict& d, bool sorted, 
   in.tick(d.size);
   const bool texts = std::all_of(entries.begin(), entries.end(), [](const Dict::Entry* e) { return e->key.is_str(); });
   if (!texts && !strict) return entries;
-  std::stable_sort(entries.begin(), entries.end(),
-                   [&](const Dict::Entry* a, const Dict::Entry* b) { return in.less(a->key, b->key); });
+  std::vector<std::pair<Value, Value>> keyed;
+  for (uint32_t i = 0; i < d.size; ++i) keyed.emplace_back(d.entries[i].key, Value::integer(i));
+  sort_values(in, &keyed, false);
+  for (uint32_t i = 0; i < d.size; ++i) entries[i] = d.entries + keyed[i].second.i;
   return entries;
 }
 

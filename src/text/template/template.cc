@@ -1,5 +1,6 @@
 #include "text/template/template.h"
 
+#include <mutex>
 #include <new>
 
 #include "text/template/context.h"
@@ -24,7 +25,8 @@ class JinjaTemplate final : public Template {
   bool render(const Json& context, const RenderOptions& options, Rendered* out, RenderError* error) const override {
     try {
       jinja::Interp in(program_, options);
-      const jinja::Continuation continuation = jinja::prepare_context(in, program_, context);
+      const bool lenient = options.mode == RenderOptions::Mode::kLenient;
+      const jinja::Continuation continuation = jinja::prepare_context(in, program_, context, lenient ? &needs(options.limits) : nullptr);
       in.run();
       jinja::cut_continuation(continuation, &in.out());
       take(in, out);
@@ -58,7 +60,15 @@ class JinjaTemplate final : public Template {
     out->adaptations = in.adaptations();
   }
 
+  // Found out on the first lenient render, by whichever thread comes first.
+  const jinja::Needs& needs(const TemplateLimits& limits) const {
+    std::call_once(probed_, [&] { needs_ = jinja::probe(program_, limits); });
+    return needs_;
+  }
+
   jinja::Program program_;
+  mutable std::once_flag probed_;
+  mutable jinja::Needs needs_;
 };
 
 }  // namespace

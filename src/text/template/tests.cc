@@ -18,24 +18,21 @@ bool compares(Interp& in, const Args& args) {
   return in.compare(op, arg(args, 0), arg(args, 1));
 }
 
-int64_t remainder(Interp& in, const Value& v, const Value& by, bool* zero) {
-  const Value r = in.binary(Arith::kMod, v, by);
-  *zero = !in.truth(r);
-  return r.tag == Tag::kInt ? r.i : r.tag == Tag::kFloat ? static_cast<int64_t>(r.f) : -1;
-}
-
 template <int64_t want>
 bool parity(Interp& in, const Args& args) {
-  bool zero;
-  const int64_t r = remainder(in, arg(args, 0), Value::integer(2), &zero);
-  return want == 0 ? zero : r == 1;
+  return in.same(in.binary(Arith::kMod, arg(args, 0), Value::integer(2)), Value::integer(want));
 }
 
 bool divisible(Interp& in, const Args& args) {
   const auto a = in.bound(args, "test_divisibleby", std::array<std::string_view, 2>{"value", "num"}, 2);
-  bool zero;
-  remainder(in, a[0], a[1], &zero);
-  return zero;
+  return in.same(in.binary(Arith::kMod, a[0], a[1]), Value::integer(0));
+}
+
+// A name to look up; what cannot be a key is an error, as in a Python dict.
+std::string_view name_arg(const Args& args) {
+  const Value& v = arg(args, 0);
+  if (!hashable(v)) fail("TypeError", "unhashable type: '" + std::string(type_name(v)) + "'");
+  return v.is_str() ? v.s->view() : std::string_view();
 }
 
 template <Tag tag>
@@ -101,8 +98,8 @@ bool cased(Interp& in, const Args& args) {
 constexpr Test kTests[] = {
     {"odd", parity<1>}, {"even", parity<0>}, {"divisibleby", divisible},
     {"defined", [](Interp&, const Args& a) { return !arg(a, 0).is_undefined(); }}, {"undefined", has_tag<Tag::kUndefined>},
-    {"filter", [](Interp&, const Args& a) { return arg(a, 0).is_str() && find_filter(a.pos[0].s->view()) != nullptr; }},
-    {"test", [](Interp&, const Args& a) { return arg(a, 0).is_str() && find_test(a.pos[0].s->view()) != nullptr; }},
+    {"filter", [](Interp&, const Args& a) { return find_filter(name_arg(a)) != nullptr; }},
+    {"test", [](Interp&, const Args& a) { return find_test(name_arg(a)) != nullptr; }},
     {"none", has_tag<Tag::kNone>}, {"boolean", has_tag<Tag::kBool>}, {"false", is_bool<false>}, {"true", is_bool<true>},
     {"integer", [](Interp&, const Args& a) { return arg(a, 0).tag == Tag::kInt || a.pos[0].tag == Tag::kBig; }},
     {"float", has_tag<Tag::kFloat>}, {"lower", cased<is_lower, is_upper>}, {"upper", cased<is_upper, is_lower>},
