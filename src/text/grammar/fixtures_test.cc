@@ -65,5 +65,38 @@ TEST(GrammarFixtures, Ebnf) {
   EXPECT_EQ(t.cases, 226);
 }
 
+// At most two schemas may be refused, and only by name.
+TEST(GrammarFixtures, Schema) {
+  std::ifstream in(fixture("schema.jsonl"));
+  if (!in) GTEST_SKIP() << "fixture schema.jsonl is absent";
+  int refused = 0;
+  int instances = 0;
+  int out_of_order = 0;
+  for (std::string line; std::getline(in, line);) {
+    auto json = Json::parse(line);
+    ASSERT_TRUE(json.ok());
+    auto grammar = compile_json_schema(*json->find("schema"), {});
+    std::string name = "schema " + std::to_string(json->find("id")->as_int());
+    if (!grammar.ok()) {
+      ++refused;
+      EXPECT_NE(grammar.status().message().find("contains"), std::string::npos) << name << ": " << grammar.status().message();
+      continue;
+    }
+    for (const Json& c : json->find("instances")->items()) {
+      ++instances;
+      bool valid = c.find("valid")->as_bool();
+      if (accepts(*grammar, c.find("text")->as_string()) == valid) continue;
+      const Json* in_order = c.find("in_order");
+      bool excused = valid && in_order && !in_order->as_bool();
+      out_of_order += excused ? 1 : 0;
+      EXPECT_TRUE(excused) << name << ": " << c.dump();
+    }
+  }
+  EXPECT_LE(refused, 2);
+  EXPECT_GE(instances, 550);
+  std::printf("schema.jsonl: %d instances, %d schemas refused, %d valid texts out of order refused\n", instances, refused,
+              out_of_order);
+}
+
 }  // namespace
 }  // namespace bora::text
