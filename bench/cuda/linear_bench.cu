@@ -191,11 +191,16 @@ struct Bench {
   FlatPlan sweep(const Shape& s, const uint8_t* packed, int copies, int64_t m, bool print) {
     FlatPlan best;
     double best_us = 1e30;
-    for (const int rows16 : {1, 2}) {
+    struct Cut {
+      int warps, rows16, per_sm;
+    };
+    for (const Cut cut : {Cut{8, 1, 1}, Cut{8, 1, 2}, Cut{8, 2, 1}, Cut{8, 2, 2}, Cut{16, 1, 1}, Cut{16, 1, 2}, Cut{16, 2, 1},
+                          Cut{24, 1, 1}}) {
       for (const int cluster : {1, 2, 4, 8}) {
-        for (const int lead : {0, 3, 10, 1 << 20}) {
+        for (const int lead : {0, 3}) {
           FlatPlan wish;
-          wish.rows16 = rows16, wish.cluster = cluster, wish.release_lead = lead;
+          wish.warps = cut.warps, wish.rows16 = cut.rows16, wish.per_sm = cut.per_sm;
+          wish.cluster = cluster, wish.release_lead = lead;
           const Result<FlatPlan> plan = plan_flat_as(linear(s, packed), m, device, wish);
           if (!plan.ok()) continue;
           const double us = time_shape(s, packed, copies, m, *plan);
@@ -212,10 +217,10 @@ struct Bench {
 
   void report(const Shape& s, int64_t m, const FlatPlan& p, double us, const char* what) const {
     const double tbs = static_cast<double>(packed_bytes(format, s.n, s.k)) / us * 1e-6;
-    std::printf("{\"what\":\"%s\",\"format\":\"%s\",\"linear\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"rows16\":%d,\"cluster\":%d,"
-                "\"stages\":%d,\"grid\":%d,\"lead\":%d,\"x_blocks\":%d,\"shared\":%lld,\"us\":%.2f,\"tbs\":%.3f,\"share\":%.3f}\n",
+    std::printf("{\"what\":\"%s\",\"format\":\"%s\",\"linear\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"rows16\":%d,\"cluster\":%d,\"per_sm\":%d,"
+                "\"warps\":%d,\"grid\":%d,\"lead\":%d,\"x_blocks\":%d,\"shared\":%lld,\"us\":%.2f,\"tbs\":%.3f,\"share\":%.3f}\n",
                 what, format_name, s.name, static_cast<long long>(s.n), static_cast<long long>(s.k),
-                static_cast<long long>(m), p.rows16, p.cluster, p.stages, p.grid, p.release_lead, p.x_blocks,
+                static_cast<long long>(m), p.rows16, p.cluster, p.per_sm, p.warps, p.grid, p.release_lead, p.x_blocks,
                 static_cast<long long>(p.shared_bytes), us, tbs, tbs / stream_tbs);
     std::fflush(stdout);
   }
@@ -287,7 +292,7 @@ struct Bench {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "linear_bench stream | chain FORMAT M... | cuts FORMAT M... | shape FORMAT N K M...\n");
+    std::fprintf(stderr, "linear_bench stream | chain FORMAT M... | cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M ROWS16 WARPS PER_SM CLUSTER\n");
     return 2;
   }
   Bench bench;
@@ -299,6 +304,22 @@ int main(int argc, char** argv) {
     if (argc > 2 && std::strcmp(f.name, argv[2]) == 0) bench.format = f.format, bench.format_name = f.name;
   }
   if (*bench.format_name == 0) return 2;
+  if (mode == "one" && argc >= 8) {  // for a profiler: each linear twice, in one cut
+    FlatPlan wish;
+    wish.rows16 = std::atoi(argv[4]), wish.warps = std::atoi(argv[5]), wish.per_sm = std::atoi(argv[6]);
+    wish.cluster = std::atoi(argv[7]);
+    for (const Shape& s : kShapes8b) {
+      const uint8_t* packed = bench.weights(s.n, s.k, 2);
+      const Result<FlatPlan> plan = plan_flat_as(bench.linear(s, packed), std::atoll(argv[3]), bench.device, wish);
+      must(plan.status());
+      for (int i = 0; i < 2; ++i) {
+        must(linear_flat(bench.linear(s, packed + i * packed_bytes(bench.format, s.n, s.k)),
+                         bench.args(s, bench.x, s.k, bench.y[0], std::atoll(argv[3])), *plan, bench.device, {bench.stream, false}));
+      }
+    }
+    MUST(cudaDeviceSynchronize());
+    return 0;
+  }
   std::vector<int64_t> ms;
   const int first = mode == "shape" ? 5 : 3;
   for (int i = first; i < argc; ++i) ms.push_back(std::atoll(argv[i]));

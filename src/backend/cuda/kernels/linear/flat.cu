@@ -22,7 +22,7 @@ const FlatEntry* find(const LinearWeights& w, const FlatPlan& plan) {
   for (const Entries entries : kFormats) {
     for (const FlatEntry& e : entries()) {
       if (!same(e.format, w.format) || e.f16 != (w.type == Act16::kF16)) break;
-      if (e.rows == plan.rows16 && e.tokens == plan.tokens8) return &e;
+      if (e.warps == plan.warps && e.rows == plan.rows16 && e.tokens == plan.tokens8) return &e;
     }
   }
   return nullptr;
@@ -45,12 +45,13 @@ FlatParams params_of(const LinearWeights& w, const LinearArgs& a, const FlatPlan
   p.n = static_cast<int32_t>(w.n);
   p.k = static_cast<int32_t>(w.k);
   p.row_tiles = shape.row_tiles;
-  const int32_t tile_rows = plan.rows16 * plan.cluster;
+  const int32_t tile_rows = plan.rows16 * plan.cluster * plan.warps / 8;
   p.tiles = (shape.row_tiles + tile_rows - 1) / tile_rows;
   while (1 << p.cluster_log2 < plan.cluster) ++p.cluster_log2;
   p.x_blocks = plan.x_blocks;
   p.x_rows = static_cast<int32_t>(a.m < 8 * plan.tokens8 ? a.m : 8 * plan.tokens8);
-  p.x_row_bytes = kFlatWarps / plan.cluster * plan.x_blocks * w.format.block_k() * 2 + 16;
+  p.x_row_bytes = 8 / plan.cluster * plan.x_blocks * w.format.block_k() * 2 + 16;
+  p.x_buffers = plan.x_buffers;
   p.release_lead = plan.release_lead;
   p.gate = a.gate == Gate::kNone ? 0 : 1;
   p.pieces = shape.pieces;
@@ -74,7 +75,7 @@ Status linear_flat(const LinearWeights& weights, const LinearArgs& args, const F
                          std::to_string(weights.format.group) + " with these activations");
   }
   const unsigned passes = static_cast<unsigned>((args.m + 8 * plan.tokens8 - 1) / (8 * plan.tokens8));
-  const Grid grid{dim3(static_cast<unsigned>(plan.grid), passes), dim3(kFlatWarps * 32),
+  const Grid grid{dim3(static_cast<unsigned>(plan.grid), passes), dim3(static_cast<unsigned>(plan.warps) * 32),
                   static_cast<size_t>(plan.shared_bytes), static_cast<unsigned>(plan.cluster)};
   return entry->launch(params_of(weights, args, plan), grid, on);
 }

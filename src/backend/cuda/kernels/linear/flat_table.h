@@ -10,7 +10,7 @@ namespace bora::cuda {
 
 struct FlatEntry {
   LinearFormat format;
-  int32_t rows = 0, tokens = 0;
+  int32_t warps = 0, rows = 0, tokens = 0;
   bool f16 = false;
   Status (*launch)(const FlatParams& params, const Grid& grid, const LaunchOn& on) = nullptr;
 };

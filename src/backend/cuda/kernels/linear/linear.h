@@ -42,12 +42,14 @@ struct LinearArgs {
 
 // How the flat form (up to 64 rows a pass) is cut. Any choice gives the same bits.
 struct FlatPlan {
+  int32_t warps = 8;    // a block: 8, 16 or 24
   int32_t rows16 = 1;   // row tiles a warp: 1 or 2
   int32_t tokens8 = 1;  // token tiles of 8: 1, 2, 4 or 8
   int32_t cluster = 1;  // blocks that share the pieces of a tile: 1, 2, 4 or 8 (above 1: sm_90)
-  int32_t stages = 0;   // depth of the ring of weight blocks
+  int32_t per_sm = 1;   // blocks meant to run on one multiprocessor at once
   int32_t grid = 0;     // blocks
   int32_t x_blocks = 0; // blocks of x a piece that are held at once
+  int32_t x_buffers = 1;
   int32_t release_lead = 0;  // loads still to issue when dependents may start
   int64_t shared_bytes = 0;
 };

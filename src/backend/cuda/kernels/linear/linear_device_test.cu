@@ -221,16 +221,17 @@ TEST(LinearDevice, EveryCutGivesTheSameBits) {
     for (const int64_t m : {1, 13, 32, 64}) {
       const std::vector<uint16_t> first = run(p, weights, rows, m, plan_of(p, m, device), device);
       int cuts = 0;
-      for (const int rows16 : {1, 2}) {
+      for (const int warps : {8, 16, 24, 208, 216}) {  // 200 more: two row tiles a warp
         for (const int cluster : {1, 2, 4, 8}) {
           if (cluster > 1 && !device.sm90()) continue;
           FlatPlan wish;
-          wish.rows16 = rows16, wish.cluster = cluster, wish.release_lead = 2;
+          wish.warps = warps % 200, wish.rows16 = warps > 200 ? 2 : 1;
+          wish.cluster = cluster, wish.release_lead = 2;
           const Result<FlatPlan> plan = plan_flat_as(w, m, device, wish);
           if (!plan.ok()) continue;
           ++cuts;
           EXPECT_EQ(run(p, weights, rows, m, *plan, device), first)
-              << c.name << " m " << m << " rows " << rows16 << " cluster " << cluster;
+              << c.name << " m " << m << " warps " << warps << " cluster " << cluster;
         }
       }
       EXPECT_GT(cuts, 0);
