@@ -1,0 +1,462 @@
+// The tile kernel: attention of units of 16 * M query rows by mma.sync, for decode, verification and mixed batches.
+//
+// A resident block of 4 warps walks its run of segments (plan.h). Per tile of 256 keys the stages K0..K3 then V0..V3 of 64
+// keys stream through one ring of shared memory by cp.async, several stages ahead, across tiles and units alike.
+//
+//   Q K^T   warp w takes keys 16w..16w+15 of each stage: S[rows, 256] lies in registers, a quarter a warp
+//   max, P  row maxima meet in shared memory; P goes to shared memory in the cache's dtype, sums as 16 chains a row
+//   P V     warp w takes 8-dim columns w, w + 4, ...: ascending keys from zero accumulators, then the merge in registers
+//
+// Bytes moved: K and V once per unit; q, out and the partials of split units beside them. Rows of a unit are token-major:
+// row r = token r / group, head r % group. Stages without a visible key are neither loaded nor computed (they would add
+// exact zeros); keys at or beyond kv_len are filled with zeros and never read.
+#pragma once
+
+#include "backend/cuda/kernels/attention/kv_layout.h"
+#include "backend/cuda/kernels/attention/softmax.cuh"
+#include "backend/cuda/kernels/attention/tile_params.h"
+
+namespace bora::cuda {
+
+template <typename T, int kD, int kM>
+struct TileConfig {
+  static constexpr int kThreads = 128;
+  static constexpr int kRows = 16 * kM;
+  static constexpr int kStageBytes = 64 * kD * 2;
+  static constexpr int kQBytes = kRows * kD * 2;
+  static constexpr int kPBytes = kRows * kTileKeys * 2;
+  static constexpr int kStatBytes = kRows * (4 + 16) * 4;
+  static constexpr int kRingBytes = (kM == 1 ? 80 : 48) * 1024;
+  static constexpr int kStages = kRingBytes / kStageBytes < 2 ? 2 : kRingBytes / kStageBytes;
+  static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes;
+  static constexpr int kColumns = (kD / 8 + 3) / 4;  // 8-dim columns of O a warp owns at most
+};
+
+// Walks stages in the order in which they are consumed.
+struct StageCursor {
+  int32_t segment, segment_end, tile, tile_end, seq, kv_head, length, limit, start, base, token;
+  int32_t stage, stage_begin, stage_end;
+  bool values, valid;
+
+  __device__ void open_tile(const AttentionParams& p) {
+    for (;;) {
+      while (tile >= tile_end) {
+        if (++segment >= segment_end) {
+          valid = false;
+          return;
+        }
+        open_segment(p);
+      }
+      stage_begin = max(start - tile * kTileKeys, 0) / 64;
+      stage_end = (min(limit - tile * kTileKeys, kTileKeys) + 63) / 64;
+      if (stage_begin < stage_end) break;
+      ++tile;
+    }
+    stage = stage_begin;
+    values = false;
+  }
+  __device__ void open_segment(const AttentionParams& p) {
+    const AttentionSegment s = p.segments[segment];
+    seq = s.seq, kv_head = s.kv_head, tile = s.tile_begin, tile_end = s.tile_end, token = s.token_begin;
+    length = p.kv_len[seq];
+    limit = p.causal ? min(length, p.pos[s.token_begin + s.tokens - 1] + 1) : length;
+    start = p.window > 0 ? max(0, p.pos[s.token_begin] - p.window + 1) : 0;
+    base = p.tree != nullptr ? length - (p.seq_begin[seq + 1] - p.seq_begin[seq]) : 0x7fffffff;
+  }
+  __device__ void advance(const AttentionParams& p) {
+    if (++stage < stage_end) return;
+    if (!values) {
+      values = true;
+      stage = stage_begin;
+      return;
+    }
+    ++tile;
+    open_tile(p);
+  }
+};
+
+// Cache position of logical key `key` of tree row `token`: below `base` the key itself, else the row's n-th ancestor.
+__device__ inline int32_t tree_key(const AttentionParams& p, int32_t token, int32_t base, int32_t key) {
+  if (key < base) return key;
+  int32_t left = key - base;
+  for (int32_t w = 0; w < p.tree_words; ++w) {
+    const uint32_t bits = p.tree[int64_t{token} * p.tree_words + w];
+    const int32_t n = __popc(bits);
+    if (left < n) return base + w * 32 + static_cast<int32_t>(__fns(bits, 0, left + 1));
+    left -= n;
+  }
+  return -1;
+}
+
+// One stage: warp w brings keys 16w..16w+15, [warp][slab][16 keys][row of the slab].
+template <int kD>
+__device__ __forceinline__ void load_stage(const AttentionParams& p, const StageCursor& c, uint32_t dst) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int32_t key0 = c.tile * kTileKeys + c.stage * 64 + warp * 16;
+  const int32_t block_tokens = 1 << p.block_shift;
+  const char* cache = c.values ? p.v : p.k;
+  const int64_t chunk = kv_chunk_bytes(kD, block_tokens);
+  const int32_t* table = p.table + int64_t{c.seq} * p.table_stride;
+  dst += warp * (16 * kD * 2);
+  if (key0 + 16 > c.base) {  // reaches into the step's tree: every key is looked up
+#pragma unroll
+    for (int slab = 0; slab < kv_slabs(kD); ++slab) {
+      const int row = kv_slab_bytes(kD, slab), pieces = row / 16;
+      for (int i = lane; i < row; i += 32) {
+        const int t = i / pieces, piece = i % pieces;
+        const int32_t key = key0 + t < c.limit ? tree_key(p, c.token, c.base, key0 + t) : -1;
+        const bool ok = key >= 0 && key < c.length;
+        const int32_t block = ok ? table[key >> p.block_shift] : 0;
+        const int32_t in = ok ? key & (block_tokens - 1) : 0;
+        const char* from = cache + block * p.block_stride + c.kv_head * chunk + int64_t{slab} * block_tokens * 128 +
+                           in * row + (piece ^ kv_swizzle(in, row)) * 16;
+        cp_async16(dst + slab * 2048 + t * row + (piece ^ kv_swizzle(t, row)) * 16, from, ok ? 16 : 0);
+      }
+    }
+    return;
+  }
+  const int32_t present = min(max(c.length - key0, 0), 16);
+  const int32_t block = present > 0 ? table[key0 >> p.block_shift] : 0;
+  const int32_t in = key0 & (block_tokens - 1);
+  const char* from = cache + block * p.block_stride + c.kv_head * chunk;
+#pragma unroll
+  for (int slab = 0; slab < kv_slabs(kD); ++slab) {
+    constexpr int kFull = 128;
+    const int row = kv_slab_bytes(kD, slab);
+    const char* slab_from = from + int64_t{slab} * block_tokens * kFull + in * row;
+#pragma unroll
+    for (int i = 0; i < row / 32; ++i) {
+      const int piece = i * 32 + lane;  // 16-byte piece of the 16 rows
+      cp_async16(dst + slab * 2048 + piece * 16, slab_from + piece * 16, piece / (row / 16) < present ? 16 : 0);
+    }
+  }
+}
+
+// Shared-memory offset of piece `piece` (8 dims) of row `r` (0..15) in a 16-row group laid out like a stage's.
+template <int kD>
+__device__ __forceinline__ uint32_t piece_offset(int r, int piece) {
+  const int slab = piece / 8;
+  const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
+  return slab * 2048 + r * row + (((piece % 8) ^ kv_swizzle(r, row)) * 16);
+}
+
+template <typename T, int kD, int kM>
+struct TileState {
+  using C = TileConfig<T, kD, kM>;
+  float o[kM][C::kColumns][4];
+  float m[kM][2], l[kM][2];
+
+  __device__ void reset() {
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int j = 0; j < C::kColumns; ++j) o[i][j][0] = o[i][j][1] = o[i][j][2] = o[i][j][3] = 0.0f;
+      m[i][0] = m[i][1] = BORA_NEG_INF;
+      l[i][0] = l[i][1] = 0.0f;
+    }
+  }
+};
+
+// Rows of this thread: i * 16 + lane / 4 + h * 8.
+template <typename T, int kD, int kM>
+__device__ void store_partial(const AttentionParams& p, const TileState<T, kD, kM>& t, int64_t slot, int rows) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int i = 0; i < kM; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = i * 16 + lane / 4 + h * 8;
+      if (r >= rows) continue;
+      const int64_t at = slot * p.unit_rows + r;
+      if (warp == 0 && lane % 4 == 0) {
+        *reinterpret_cast<float2*>(p.partial_ml + at * 2) = make_float2(t.m[i][h], t.l[i][h]);
+      }
+#pragma unroll
+      for (int j = 0; j < TileConfig<T, kD, kM>::kColumns; ++j) {
+        const int column = warp + 4 * j;
+        if (column < kD / 8) {
+          *reinterpret_cast<float2*>(p.partial_o + at * kD + column * 8 + lane % 4 * 2) =
+              make_float2(t.o[i][j][h * 2], t.o[i][j][h * 2 + 1]);
+        }
+      }
+    }
+  }
+}
+
+template <typename T, int kD, int kM>
+__device__ void store_rows(const AttentionParams& p, const TileState<T, kD, kM>& t, const AttentionSegment& s, int rows) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int i = 0; i < kM; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = i * 16 + lane / 4 + h * 8;
+      if (r >= rows) continue;
+      const int head = s.kv_head * p.group + r % p.group;
+      const float factor = final_factor(t.m[i][h], t.l[i][h], p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
+      T* out = static_cast<T*>(p.out) + (s.token_begin + r / p.group) * p.out_stride + int64_t{head} * kD;
+#pragma unroll
+      for (int j = 0; j < TileConfig<T, kD, kM>::kColumns; ++j) {
+        const int column = warp + 4 * j;
+        if (column < kD / 8) {
+          *reinterpret_cast<uint32_t*>(out + column * 8 + lane % 4 * 2) =
+              pack2(__fmul_rn(t.o[i][j][h * 2], factor), __fmul_rn(t.o[i][j][h * 2 + 1], factor), T());
+        }
+      }
+    }
+  }
+}
+
+template <typename T, int kD, int kM>
+__global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel(const __grid_constant__ AttentionParams p) {
+  using C = TileConfig<T, kD, kM>;
+  extern __shared__ __align__(128) char smem[];
+  const uint32_t ring = smem_address(smem);
+  const uint32_t q_at = ring + C::kStages * C::kStageBytes;  // [m tile][slab][16 rows][row]
+  const uint32_t p_at = q_at + C::kQBytes;                   // [row][256 keys], pieces swizzled by row
+  char* p_ptr = smem + C::kStages * C::kStageBytes + C::kQBytes;
+  float* row_max = reinterpret_cast<float*>(p_ptr + C::kPBytes);  // [row][warp]
+  float* row_sum = row_max + C::kRows * 4;                        // [row][warp][chain]
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+
+  grid_wait();
+  grid_launch_dependents();
+  const int32_t segment_begin = p.worker_begin[blockIdx.x], segment_end = p.worker_begin[blockIdx.x + 1];
+  if (segment_begin >= segment_end) return;
+
+  // Fill the ring.
+  StageCursor load;
+  load.segment = segment_begin, load.segment_end = segment_end, load.valid = true;
+  load.open_segment(p);
+  load.open_tile(p);
+  int32_t load_slot = 0, slot = 0;
+  const auto produce = [&] {
+    if (load.valid) {
+      load_stage<kD>(p, load, ring + load_slot * C::kStageBytes);
+      load.advance(p);
+    }
+    cp_async_commit();
+    load_slot = load_slot + 1 == C::kStages ? 0 : load_slot + 1;
+  };
+  for (int i = 0; i < C::kStages - 1; ++i) produce();
+  // Makes the next stage visible to all warps and starts the load that replaces the one before it.
+  const auto acquire = [&]() -> uint32_t {
+    cp_async_wait<C::kStages - 2>();
+    __syncthreads();
+    produce();
+    const uint32_t at = ring + slot * C::kStageBytes;
+    slot = slot + 1 == C::kStages ? 0 : slot + 1;
+    return at;
+  };
+
+  TileState<T, kD, kM> state;
+  uint32_t q_frag[kM == 1 ? kD / 16 : 1][4];
+  for (int32_t segment = segment_begin; segment < segment_end; ++segment) {
+    const AttentionSegment s = p.segments[segment];
+    const int rows = s.tokens * p.group;
+    const int32_t length = p.kv_len[s.seq];
+    // Queries of the unit to shared memory, absent rows as zeros.
+    __syncthreads();
+    for (int i = threadIdx.x; i < C::kRows * (kD / 8); i += C::kThreads) {
+      const int r = i / (kD / 8), piece = i % (kD / 8);
+      uint4 value = make_uint4(0, 0, 0, 0);
+      if (r < rows) {
+        const T* from = static_cast<const T*>(p.q) + (s.token_begin + r / p.group) * p.q_stride +
+                        int64_t{s.kv_head * p.group + r % p.group} * kD;
+        value = *reinterpret_cast<const uint4*>(from + piece * 8);
+      }
+      const uint32_t at = (r / 16) * (16 * kD * 2) + piece_offset<kD>(r % 16, piece);
+      *reinterpret_cast<uint4*>(smem + C::kStages * C::kStageBytes + at) = value;
+    }
+    // Visible keys [begin, end) of this thread's rows.
+    int32_t begin[kM][2], end[kM][2];
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int r = i * 16 + lane / 4 + h * 8;
+        const int32_t at = r < rows ? p.pos[s.token_begin + r / p.group] : -1;
+        begin[i][h] = p.window > 0 ? at - p.window + 1 : 0;
+        end[i][h] = r >= rows ? 0 : p.causal ? min(at + 1, length) : length;
+      }
+    }
+    const int32_t limit = p.causal ? min(length, p.pos[s.token_begin + s.tokens - 1] + 1) : length;
+    const int32_t start = p.window > 0 ? max(0, p.pos[s.token_begin] - p.window + 1) : 0;
+    __syncthreads();
+    if constexpr (kM == 1) {
+#pragma unroll
+      for (int k = 0; k < kD / 16; ++k) ldmatrix4(q_frag[k], q_at + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+    }
+    state.reset();
+
+    for (int32_t tile = s.tile_begin; tile < s.tile_end; ++tile) {
+      const int32_t key_base = tile * kTileKeys;
+      const int32_t stage_begin = max(start - key_base, 0) / 64;
+      const int32_t stage_end = (min(limit - key_base, kTileKeys) + 63) / 64;
+      if (!s.first) state.reset();
+      if (stage_begin < stage_end) {
+        // S = Q K^T: a quarter of the keys a warp.
+        float score[kM][4][2][4];
+#pragma unroll
+        for (int st = 0; st < 4; ++st) {
+#pragma unroll
+          for (int i = 0; i < kM; ++i) {
+#pragma unroll
+            for (int n = 0; n < 2; ++n) {
+              score[i][st][n][0] = score[i][st][n][1] = score[i][st][n][2] = score[i][st][n][3] = 0.0f;
+            }
+          }
+          if (st < stage_begin || st >= stage_end) continue;
+          const uint32_t keys = acquire() + warp * (16 * kD * 2);
+#pragma unroll
+          for (int k = 0; k < kD / 16; ++k) {
+            uint32_t b[4];
+            ldmatrix4(b, keys + piece_offset<kD>(lane / 16 * 8 + lane % 8, k * 2 + lane / 8 % 2));
+#pragma unroll
+            for (int i = 0; i < kM; ++i) {
+              uint32_t a[4];
+              if constexpr (kM == 1) {
+                a[0] = q_frag[k][0], a[1] = q_frag[k][1], a[2] = q_frag[k][2], a[3] = q_frag[k][3];
+              } else {
+                ldmatrix4(a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+              }
+              mma16816(score[i][st][0], a, b[0], b[1], T());
+              mma16816(score[i][st][1], a, b[2], b[3], T());
+            }
+          }
+        }
+        // Softcap, mask, row maxima.
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            float top = BORA_NEG_INF;
+#pragma unroll
+            for (int st = 0; st < 4; ++st) {
+#pragma unroll
+              for (int e = 0; e < 4; ++e) {
+                float& x = score[i][st][e / 2][h * 2 + e % 2];
+                const int32_t key = key_base + st * 64 + warp * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2;
+                if (p.cap > 0) x = softcapped(x, p.scale_over_cap, p.cap);
+                if (key < begin[i][h] || key >= end[i][h]) x = BORA_NEG_INF;
+                top = fmaxf(top, x);
+              }
+            }
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+            if (lane % 4 == 0) row_max[(i * 16 + lane / 4 + h * 8) * 4 + warp] = top;
+          }
+        }
+        __syncthreads();
+        // P and the chains of its sum.
+        float tile_m[kM][2];
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            const int r = i * 16 + lane / 4 + h * 8;
+            const float4 w = *reinterpret_cast<const float4*>(row_max + r * 4);
+            tile_m[i][h] = scaled_max(fmaxf(fmaxf(w.x, w.y), fmaxf(w.z, w.w)), p.log2_scale);
+            const float ref = finite_or_zero(tile_m[i][h]);
+            float sum = 0.0f;
+#pragma unroll
+            for (int st = 0; st < 4; ++st) {
+#pragma unroll
+              for (int n = 0; n < 2; ++n) {
+                const float x = probability(score[i][st][n][h * 2], p.log2_scale, ref);
+                const float y = probability(score[i][st][n][h * 2 + 1], p.log2_scale, ref);
+                sum = __fadd_rn(__fadd_rn(sum, x), y);
+                const int piece = st * 8 + warp * 2 + n;
+                *reinterpret_cast<uint32_t*>(p_ptr + r * 512 + ((piece ^ (r & 7)) * 16) + lane % 4 * 4) = pack2(x, y, T());
+              }
+            }
+            row_sum[(r * 4 + warp) * 4 + lane % 4] = sum;
+          }
+        }
+        // O_t = P V: every fourth 8-dim column a warp.
+        float tile_o[kM][C::kColumns][4];
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+          for (int j = 0; j < C::kColumns; ++j) {
+            tile_o[i][j][0] = tile_o[i][j][1] = tile_o[i][j][2] = tile_o[i][j][3] = 0.0f;
+          }
+        }
+#pragma unroll 1
+        for (int st = stage_begin; st < stage_end; ++st) {
+          const uint32_t values = acquire();  // its barrier also publishes P and the sums
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {  // 32 keys
+            uint32_t a[kM][2][4];
+#pragma unroll
+            for (int i = 0; i < kM; ++i) {
+#pragma unroll
+              for (int k = 0; k < 2; ++k) {
+                const int r = i * 16 + lane % 16, piece = st * 8 + half * 4 + k * 2 + lane / 16;
+                ldmatrix4(a[i][k], p_at + r * 512 + ((piece ^ (r & 7)) * 16));
+              }
+            }
+#pragma unroll
+            for (int j = 0; j < C::kColumns; ++j) {
+              const int column = warp + 4 * j;
+              if (kD / 8 % 4 != 0 && column >= kD / 8) continue;
+              uint32_t b[4];
+              ldmatrix4_trans(b, values + (half * 2 + lane / 16) * (16 * kD * 2) + piece_offset<kD>(lane % 16, column));
+#pragma unroll
+              for (int i = 0; i < kM; ++i) {
+                mma16816(tile_o[i][j], a[i][0], b[0], b[1], T());
+                mma16816(tile_o[i][j], a[i][1], b[2], b[3], T());
+              }
+            }
+          }
+        }
+        // Merge.
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            const float* chains = row_sum + (i * 16 + lane / 4 + h * 8) * 16 + lane % 4;
+            float sum = __fadd_rn(__fadd_rn(__fadd_rn(chains[0], chains[4]), chains[8]), chains[12]);
+            sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
+            sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 2));
+            float a, b;
+            merge_factors(state.m[i][h], tile_m[i][h], a, b);
+            state.l[i][h] = merged(state.l[i][h], a, sum, b);
+#pragma unroll
+            for (int j = 0; j < C::kColumns; ++j) {
+              state.o[i][j][h * 2] = merged(state.o[i][j][h * 2], a, tile_o[i][j][h * 2], b);
+              state.o[i][j][h * 2 + 1] = merged(state.o[i][j][h * 2 + 1], a, tile_o[i][j][h * 2 + 1], b);
+            }
+          }
+        }
+      }
+      if (!s.first) store_partial<T, kD, kM>(p, state, s.partial + (tile - s.tile_begin), rows);
+    }
+    if (s.partial < 0) {
+      store_rows<T, kD, kM>(p, state, s, rows);
+    } else if (s.first) {
+      store_partial<T, kD, kM>(p, state, s.partial, rows);
+    }
+  }
+}
+
+template <typename T, int kD, int kM>
+const char* launch_tiles(const AttentionParams& p, int32_t workers, StreamHandle stream) {
+  using C = TileConfig<T, kD, kM>;
+  cudaError_t error = cudaFuncSetAttribute(tile_kernel<T, kD, kM>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSmem);
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(workers);
+  config.blockDim = dim3(C::kThreads);
+  config.dynamicSmemBytes = C::kSmem;
+  config.stream = static_cast<cudaStream_t>(stream);
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  error = cudaLaunchKernelEx(&config, tile_kernel<T, kD, kM>, p);
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+
+}  // namespace bora::cuda
