@@ -20,6 +20,7 @@ using StreamHandle = void*;  // a CUstream; null is the default stream
 
 // All pointers are device pointers.
 struct AttentionArgs {
+  int32_t sm_version = 0;      // of the device: 80, 86, 89, 90, ...
   DType dtype = DType::kBF16;  // of queries, cache and output: kBF16 or kF16
   int32_t head_dim = 0;        // 64, 80, 96, 128, 256
   int32_t q_heads = 0, kv_heads = 0;
@@ -36,7 +37,6 @@ struct AttentionArgs {
   int32_t table_stride = 0;
   const int32_t* kv_len = nullptr;     // [S] length after this step's append
   const int32_t* pos = nullptr;        // [T] position of each row
-  const int32_t* seq_begin = nullptr;  // [S + 1] first row of each sequence; read for tree rows only
 
   float scale = 1;             // > 0; of q.k before softcap
   float softcap = 0;           // 0 = none; else cap * tanh(s / cap)
@@ -70,6 +70,10 @@ int32_t attention_workers_per_sm(int32_t head_dim, int32_t unit_rows);
 // Rows a prefill block holds, 0 where the device or head size has no prefill kernel.
 int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim);
 
+// Kernels may start before the kernel before them on the stream has ended (dependent launch): what that kernel writes is read
+// after it ended; the plan's arrays, `table`, `kv_len` and `pos`, and keys and values from before this step, are read earlier
+// and must have been written by an older launch.
+//
 // The tile kernel over all workers, then (merge_count > 0) the merge of split units.
 Status launch_attention_tiles(const AttentionArgs& args, StreamHandle stream);
 

@@ -123,7 +123,7 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, unit_rows, m.head_dim) / 4);
   AttentionArgs a;
-  a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
+  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
   a.q = q.get(), a.out = out.get(), a.q_stride = a.out_stride = m.q_heads * m.head_dim;
   a.k = k.get(), a.v = v.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();

@@ -97,6 +97,7 @@ struct Model {
   int head_dim = 128, q_heads = 8, kv_heads = 2, block_tokens = 16, window = 0;
   float scale = 0.088f, softcap = 0;
   bool causal = true, sinks = false;
+  int sm = 90;  // 80: the portable kernels
 };
 
 inline void check(const Status& status) {
@@ -191,17 +192,17 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   std::vector<float> sinks(m.q_heads);
   for (int h = 0; h < m.q_heads; ++h) sinks[h] = 0.5f * (h % 5) - 1;
   DeviceArray<uint16_t> dk(k), dv(v), dq(q), out(std::vector<uint16_t>(q.size(), 0x7fff));
-  DeviceArray<int32_t> dtable(table), dlen(kv_len), dpos(pos), dbegin(begin), dworkers(plan.worker_begin);
+  DeviceArray<int32_t> dtable(table), dlen(kv_len), dpos(pos), dworkers(plan.worker_begin);
   DeviceArray<uint32_t> dtree(tree);
   DeviceArray<float> dsinks(sinks);
   DeviceArray<AttentionSegment> segments(plan.segments);
   DeviceArray<AttentionMerge> merges(plan.merges);
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, a.unit_rows, m.head_dim) / 4);
-  a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
+  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
   a.q = dq.get(), a.out = out.get(), a.q_stride = a.out_stride = m.q_heads * m.head_dim;
   a.k = dk.get(), a.v = dv.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
-  a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get(), a.seq_begin = dbegin.get();
+  a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();
   a.scale = m.scale, a.softcap = m.softcap, a.window = m.window, a.causal = m.causal;
   a.sinks = m.sinks ? dsinks.get() : nullptr;
   if (any_tree) a.tree = dtree.get(), a.tree_words = 1;

@@ -26,6 +26,16 @@ extern const TileKernel kTileF16D128R16;
 extern const TileKernel kTileF16D128R64;
 extern const TileKernel kTileF16D256R16;
 extern const TileKernel kTileF16D256R32;
+extern const TileKernel kSm90TileBf16D64R16;
+extern const TileKernel kSm90TileBf16D80R16;
+extern const TileKernel kSm90TileBf16D96R16;
+extern const TileKernel kSm90TileBf16D128R16;
+extern const TileKernel kSm90TileBf16D256R16;
+extern const TileKernel kSm90TileF16D64R16;
+extern const TileKernel kSm90TileF16D80R16;
+extern const TileKernel kSm90TileF16D96R16;
+extern const TileKernel kSm90TileF16D128R16;
+extern const TileKernel kSm90TileF16D256R16;
 extern const MergeKernel kMergeBf16;
 extern const MergeKernel kMergeF16;
 extern const PrefillKernel kPrefillBf16D64;
@@ -35,7 +45,11 @@ extern const PrefillKernel kPrefillF16D128;
 
 namespace {
 
+// Device-specific kernels come first: the first record that fits is taken.
 const TileKernel* const kTileKernels[] = {
+    &kSm90TileBf16D64R16, &kSm90TileBf16D80R16, &kSm90TileBf16D96R16, &kSm90TileBf16D128R16,
+    &kSm90TileBf16D256R16, &kSm90TileF16D64R16, &kSm90TileF16D80R16, &kSm90TileF16D96R16,
+    &kSm90TileF16D128R16, &kSm90TileF16D256R16,
     &kTileBf16D64R16, &kTileBf16D64R64, &kTileBf16D80R16, &kTileBf16D80R64,
     &kTileBf16D96R16, &kTileBf16D96R64, &kTileBf16D128R16, &kTileBf16D128R64,
     &kTileBf16D256R16, &kTileBf16D256R32, &kTileF16D64R16, &kTileF16D64R64,
@@ -81,8 +95,8 @@ Status check_pointers(const AttentionArgs& a) {
   if (!aligned16(a.q) || !aligned16(a.out) || !aligned16(a.k) || !aligned16(a.v)) {
     return invalid_argument("attention: q, out, k and v must be aligned to 16 bytes");
   }
-  if (a.tree != nullptr && (a.tree_words < 1 || a.seq_begin == nullptr)) {
-    return invalid_argument("attention: a tree needs its words a row and seq_begin");
+  if (a.tree != nullptr && a.tree_words < 1) {
+    return invalid_argument("attention: a tree needs its words a row");
   }
   return ok_status();
 }
@@ -91,7 +105,7 @@ AttentionParams params(const AttentionArgs& a) {
   AttentionParams p = {};
   p.q = a.q, p.out = a.out;
   p.k = static_cast<const char*>(a.k), p.v = static_cast<const char*>(a.v);
-  p.table = a.table, p.kv_len = a.kv_len, p.pos = a.pos, p.seq_begin = a.seq_begin;
+  p.table = a.table, p.kv_len = a.kv_len, p.pos = a.pos;
   p.sinks = a.sinks, p.tree = a.tree;
   p.segments = a.segments, p.worker_begin = a.worker_begin, p.merges = a.merges, p.prefill = a.prefill;
   p.partial_o = a.partial;
@@ -108,6 +122,9 @@ AttentionParams params(const AttentionArgs& a) {
 Status launched(const char* error) {
   return error == nullptr ? ok_status() : internal_error(std::string("attention launch: ") + error);
 }
+
+// Portable kernels run everywhere from sm_80; sm_90a code on sm_90 alone.
+bool runs_on(const TileKernel& kernel, int32_t sm) { return kernel.sm == 80 ? sm >= 80 : sm == kernel.sm; }
 
 std::string shape_name(const AttentionArgs& a) {
   return std::string(dtype_name(a.dtype)) + ", head size " + std::to_string(a.head_dim);
@@ -139,7 +156,10 @@ Status launch_attention_tiles(const AttentionArgs& a, StreamHandle stream) {
   }
   const AttentionParams p = params(a);
   for (const TileKernel* kernel : kTileKernels) {
-    if (kernel->dtype != a.dtype || kernel->head_dim != a.head_dim || kernel->unit_rows != a.unit_rows) continue;
+    if (kernel->dtype != a.dtype || kernel->head_dim != a.head_dim || kernel->unit_rows != a.unit_rows ||
+        !runs_on(*kernel, a.sm_version)) {
+      continue;
+    }
     BORA_TRY(launched(kernel->launch(p, a.workers, stream)));
     if (a.merge_count == 0) return ok_status();
     for (const MergeKernel* merge : kMergeKernels) {
@@ -154,6 +174,7 @@ Status launch_attention_prefill(const AttentionArgs& a, StreamHandle stream) {
   BORA_TRY(check_shape(a));
   BORA_TRY(check_pointers(a));
   if (a.prefill == nullptr || a.prefill_count < 1) return invalid_argument("attention: no prefill blocks");
+  if (a.sm_version != 90) return unimplemented("attention: the prefill kernel is sm_90a code");
   if (a.tree != nullptr) return unimplemented("attention: tree rows go to the tile kernel");
   if (a.q_heads / a.kv_heads > 128) return unimplemented("attention: groups above 128 heads");
   const AttentionParams p = params(a);

@@ -11,13 +11,33 @@ namespace bora::cuda {
 
 inline constexpr int kMergeBatch = 64;
 
+// Running maximum over the 64 threads before and with this one, from `m`: exact whatever the order.
+__device__ __forceinline__ void scan_max(float x, float& before, float& with, float& m, float* exchange) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const float other = __shfl_up_sync(~0u, x, d);
+    if (lane >= d) x = fmaxf(x, other);
+  }
+  if (threadIdx.x == 31) exchange[0] = x;
+  if (threadIdx.x == 63) exchange[1] = x;
+  const float left = __shfl_up_sync(~0u, x, 1);
+  __syncthreads();
+  const float base = threadIdx.x < 32 ? m : fmaxf(m, exchange[0]);
+  before = lane == 0 ? base : fmaxf(base, left);
+  with = fmaxf(base, x);
+  m = fmaxf(m, fmaxf(exchange[0], exchange[1]));
+}
+
 template <typename T>
 __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ AttentionParams p, int32_t head_dim) {
   __shared__ __align__(16) float values[2][kMergeBatch][64];
-  __shared__ float2 stats[2][kMergeBatch];
-  grid_wait();
+  __shared__ __align__(16) float4 factors[kMergeBatch];  // a, b, l of the slot
+  __shared__ float exchange[2];
   const AttentionMerge job = p.merges[blockIdx.x];
   const int row = blockIdx.y;
+  const int thread = threadIdx.x;
+  grid_wait();
   grid_launch_dependents();
   if (row >= job.tokens * p.group) return;
   const int dim0 = blockIdx.z * 64;
@@ -25,35 +45,35 @@ __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ Atten
   const auto issue = [&](int first) {
     const int buffer = first / kMergeBatch % 2;
     const int count = min(job.slots - first, kMergeBatch);
-    for (int i = threadIdx.x; i < count * pieces; i += 64) {
+    for (int i = thread; i < count * pieces; i += 64) {
       const int s = i / pieces, piece = i % pieces;
       const int64_t at = int64_t{job.slot_begin + first + s} * p.unit_rows + row;
       cp_async16(smem_address(&values[buffer][s][piece * 4]), p.partial_o + at * head_dim + dim0 + piece * 4, 16);
     }
-    if (static_cast<int>(threadIdx.x) < count) {
-      const int64_t at = int64_t{job.slot_begin + first + static_cast<int>(threadIdx.x)} * p.unit_rows + row;
-      stats[buffer][threadIdx.x] = *reinterpret_cast<const float2*>(p.partial_ml + at * 2);
-    }
     cp_async_commit();
+    if (thread >= count) return make_float2(BORA_NEG_INF, 0.0f);
+    return *reinterpret_cast<const float2*>(p.partial_ml + (int64_t{job.slot_begin + first + thread} * p.unit_rows + row) * 2);
   };
-  issue(0);
-  issue(kMergeBatch);
+  float2 stats = issue(0), next = issue(kMergeBatch);
   float m = BORA_NEG_INF, l = 0.0f, o = 0.0f;
   for (int first = 0; first < job.slots; first += kMergeBatch) {
+    float before, with;
+    scan_max(stats.x, before, with, m, exchange);
+    const float ref = finite_or_zero(with);
+    factors[thread] = make_float4(exp2_approx(__fsub_rn(before, ref)), exp2_approx(__fsub_rn(stats.x, ref)), stats.y, 0.0f);
     cp_async_wait<1>();
     __syncthreads();
     const int buffer = first / kMergeBatch % 2;
     const int count = min(job.slots - first, kMergeBatch);
 #pragma unroll 8
     for (int s = 0; s < count; ++s) {
-      const float2 ml = stats[buffer][s];
-      float a, b;
-      merge_factors(m, ml.x, a, b);
-      l = merged(l, a, ml.y, b);
-      o = merged(o, a, values[buffer][s][threadIdx.x], b);
+      const float4 f = factors[s];
+      l = merged(l, f.x, f.z, f.y);
+      o = merged(o, f.x, values[buffer][s][thread], f.y);
     }
     __syncthreads();
-    issue(first + 2 * kMergeBatch);
+    stats = next;
+    next = issue(first + 2 * kMergeBatch);
   }
   if (static_cast<int>(threadIdx.x) >= pieces * 4) return;
   const int head = job.kv_head * p.group + row % p.group;

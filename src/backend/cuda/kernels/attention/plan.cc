@@ -7,17 +7,17 @@ namespace bora::cuda {
 namespace {
 
 struct Unit {
-  int32_t seq, token_begin, tokens, kv_head, tile_begin, tile_end;
+  int32_t seq, token_begin, tokens, step_tokens, kv_head, tile_begin, tile_end;
   int32_t tiles() const { return tile_end - tile_begin; }
 };
 
 Status check(std::span<const AttentionSequence> sequences, const AttentionShape& shape) {
-  if (shape.kv_heads < 1 || shape.q_heads < shape.kv_heads || shape.q_heads % shape.kv_heads != 0) {
+  if (shape.kv_heads < 1 || shape.q_heads < shape.kv_heads || shape.q_heads % shape.kv_heads != 0 || shape.kv_heads > 32767) {
     return invalid_argument("attention plan: " + std::to_string(shape.q_heads) + " query heads are no multiple of " +
                             std::to_string(shape.kv_heads) + " kv heads");
   }
   if (shape.workers < 1) return invalid_argument("attention plan: no workers");
-  if (shape.window < 0 || shape.small_rows < 1 || shape.prefill_rows < 0) {
+  if (shape.window < 0 || shape.small_rows < 1 || shape.small_rows > 1024 || shape.prefill_rows < 0) {
     return invalid_argument("attention plan: negative window or unit size");
   }
   for (const AttentionSequence& s : sequences) {
@@ -49,7 +49,7 @@ void add_units(const AttentionSequence& s, int32_t seq, const AttentionShape& sh
   const int32_t step = s.tree ? 1 : unit_tokens(shape.small_rows, group);
   for (int32_t head = 0; head < shape.kv_heads; ++head) {
     for (int32_t row = 0; row < s.tokens; row += step) {
-      Unit u{seq, s.token_begin + row, std::min(step, s.tokens - row), head, 0, 0};
+      Unit u{seq, s.token_begin + row, std::min(step, s.tokens - row), s.tokens, head, 0, 0};
       tile_range(s, shape, row, u.tokens, &u.tile_begin, &u.tile_end);
       // A unit without keys still writes its rows (zeros).
       u.tile_end = std::max(u.tile_end, u.tile_begin + 1);
@@ -81,8 +81,8 @@ void deal(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) 
     while (left > 0) {
       const Unit& u = units[unit];
       const int32_t take = static_cast<int32_t>(std::min<int64_t>(left, u.tiles() - done));
-      AttentionSegment s{u.seq, u.token_begin, u.tokens, u.kv_head, u.tile_begin + done, u.tile_begin + done + take,
-                         -1, done == 0};
+      AttentionSegment s{u.seq, u.token_begin, static_cast<int16_t>(u.tokens), static_cast<int16_t>(u.kv_head),
+                         u.step_tokens, u.tile_begin + done, u.tile_begin + done + take, -1, done == 0};
       if (take < u.tiles()) {
         s.partial = plan->partial_slots;
         const int32_t slots = s.first ? 1 : take;

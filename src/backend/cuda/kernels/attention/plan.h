@@ -44,8 +44,9 @@ struct AttentionShape {
 // Read by the kernels; 32 bytes.
 struct AttentionSegment {
   int32_t seq;
-  int32_t token_begin, tokens;   // rows of the unit
-  int32_t kv_head;
+  int32_t token_begin;           // first row of the unit
+  int16_t tokens, kv_head;
+  int32_t step_tokens;           // rows of the whole sequence in this step: keys below kv_len - step_tokens are old
   int32_t tile_begin, tile_end;  // absolute tile numbers
   int32_t partial;               // first partial slot, -1 = the unit is whole here: write the output
   int32_t first;                 // 1 = begins with the unit's first tile: merge, one partial

@@ -13,28 +13,31 @@
 #pragma once
 
 #include "backend/cuda/kernels/attention/kv_layout.h"
+#include "backend/cuda/kernels/attention/sm90_ptx.cuh"
 #include "backend/cuda/kernels/attention/softmax.cuh"
 #include "backend/cuda/kernels/attention/tile_params.h"
 
 namespace bora::cuda {
 
-template <typename T, int kD, int kM>
+// kBulk: sm_90a, a fifth warp streams by bulk copies and mbarriers; else every warp copies its share by cp.async.
+template <typename T, int kD, int kM, bool kBulk>
 struct TileConfig {
-  static constexpr int kThreads = 128;
+  static constexpr int kThreads = kBulk ? 160 : 128;
   static constexpr int kRows = 16 * kM;
   static constexpr int kStageBytes = 64 * kD * 2;
   static constexpr int kQBytes = kRows * kD * 2;
   static constexpr int kPBytes = kRows * kTileKeys * 2;
   static constexpr int kStatBytes = kRows * (4 + 16) * 4;
-  static constexpr int kRingBytes = (kM == 1 ? 80 : 48) * 1024;
+  static constexpr int kRingBytes = (kM > 1 ? 48 : kBulk ? 96 : 80) * 1024;
   static constexpr int kStages = kRingBytes / kStageBytes < 2 ? 2 : kRingBytes / kStageBytes;
-  static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes;
+  static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 : 0);
   static constexpr int kColumns = (kD / 8 + 3) / 4;  // 8-dim columns of O a warp owns at most
 };
 
 // Walks stages in the order in which they are consumed.
 struct StageCursor {
   int32_t segment, segment_end, tile, tile_end, seq, kv_head, length, limit, start, base, token;
+  int32_t old;  // keys below it were there before this step
   int32_t stage, stage_begin, stage_end;
   bool values, valid;
 
@@ -61,7 +64,8 @@ struct StageCursor {
     length = p.kv_len[seq];
     limit = p.causal ? min(length, p.pos[s.token_begin + s.tokens - 1] + 1) : length;
     start = p.window > 0 ? max(0, p.pos[s.token_begin] - p.window + 1) : 0;
-    base = p.tree != nullptr ? length - (p.seq_begin[seq + 1] - p.seq_begin[seq]) : 0x7fffffff;
+    old = length - s.step_tokens;
+    base = p.tree != nullptr ? old : 0x7fffffff;
   }
   __device__ void advance(const AttentionParams& p) {
     if (++stage < stage_end) return;
@@ -90,7 +94,7 @@ __device__ inline int32_t tree_key(const AttentionParams& p, int32_t token, int3
 
 // One stage: warp w brings keys 16w..16w+15, [warp][slab][16 keys][row of the slab].
 template <int kD>
-__device__ __forceinline__ void load_stage(const AttentionParams& p, const StageCursor& c, uint32_t dst) {
+__device__ __forceinline__ void copy_stage(const AttentionParams& p, const StageCursor& c, uint32_t dst) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int32_t key0 = c.tile * kTileKeys + c.stage * 64 + warp * 16;
   const int32_t block_tokens = 1 << p.block_shift;
@@ -132,6 +136,79 @@ __device__ __forceinline__ void load_stage(const AttentionParams& p, const Stage
   }
 }
 
+// The same stage by one warp: whole groups of 16 keys by bulk copies, what is left (the end of the sequence, a tree) by
+// hand. `ids` holds the block of group `lane` of the tile.
+template <int kD>
+__device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids, char* stage,
+                                           uint32_t full) {
+  const int lane = threadIdx.x % 32;
+  const int32_t key0 = c.tile * kTileKeys + c.stage * 64;
+  const int32_t block_tokens = 1 << p.block_shift;
+  const char* cache = (c.values ? p.v : p.k) + c.kv_head * kv_chunk_bytes(kD, block_tokens);
+  const int whole = min(max(min(c.length, c.base) - key0, 0), 64) / 16;
+  if (whole < 4) {
+    const int32_t* table = p.table + int64_t{c.seq} * p.table_stride;
+#pragma unroll
+    for (int slab = 0; slab < kv_slabs(kD); ++slab) {
+      const int row = kv_slab_bytes(kD, slab), pieces = row / 16;
+      for (int i = whole * 16 * pieces + lane; i < 64 * pieces; i += 32) {
+        const int t = i / pieces, piece = i % pieces;
+        int32_t key = key0 + t;
+        if (key >= c.base) key = key < c.limit ? tree_key(p, c.token, c.base, key) : -1;
+        uint4 value = make_uint4(0, 0, 0, 0);
+        if (key >= 0 && key < c.length) {
+          const int32_t in = key & (block_tokens - 1);
+          value = *reinterpret_cast<const uint4*>(cache + table[key >> p.block_shift] * p.block_stride +
+                                                  int64_t{slab} * block_tokens * 128 + in * row +
+                                                  (piece ^ kv_swizzle(in, row)) * 16);
+        }
+        *reinterpret_cast<uint4*>(stage + t / 16 * (16 * kD * 2) + slab * 2048 + t % 16 * row +
+                                  (piece ^ kv_swizzle(t, row)) * 16) = value;
+      }
+    }
+  }
+  __syncwarp();
+  if (lane == 0) barrier_arrive_expect(full, whole * 16 * kD * 2);
+  __syncwarp();
+  constexpr int kCopies = 4 * kv_slabs(kD);
+  const int group = lane / kv_slabs(kD) % 4, slab = lane % kv_slabs(kD);
+  const int32_t block = __shfl_sync(~0u, ids, c.stage * 4 + group);
+  if (lane < kCopies && group < whole) {
+    const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
+    const int32_t in = (key0 + group * 16) & (block_tokens - 1);
+    bulk_copy(smem_address(stage) + group * (16 * kD * 2) + slab * 2048,
+              cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 + in * row, 16 * row, full);
+  }
+}
+
+// The fifth warp: keeps the ring full. Keys from before this step may be read before the kernel before this one ends.
+template <int kD, int kStages>
+__device__ void stream_stages(const AttentionParams& p, StageCursor c, char* ring, uint32_t full, uint32_t empty) {
+  const int lane = threadIdx.x % 32;
+  const auto blocks_of = [&](int32_t tile) {
+    const int32_t key = tile * kTileKeys + lane % 16 * 16;
+    return key < c.length ? p.table[int64_t{c.seq} * p.table_stride + (key >> p.block_shift)] : 0;
+  };
+  int32_t slot = 0, parity = 1;
+  bool waited = false;
+  int32_t segment = -1, tile = -1, ids = 0, next_ids = 0;
+  while (c.valid) {
+    if (c.tile != tile || c.segment != segment) {
+      ids = c.segment == segment && c.tile == tile + 1 ? next_ids : blocks_of(c.tile);
+      segment = c.segment, tile = c.tile;
+      next_ids = blocks_of(tile + 1);
+    }
+    if (!waited && tile * kTileKeys + c.stage * 64 + 64 > c.old) {
+      grid_wait();
+      waited = true;
+    }
+    barrier_wait(empty + slot * 8, parity);
+    bulk_stage<kD>(p, c, ids, ring + slot * (64 * kD * 2), full + slot * 8);
+    if (++slot == kStages) slot = 0, parity ^= 1;
+    c.advance(p);
+  }
+}
+
 // Shared-memory offset of piece `piece` (8 dims) of row `r` (0..15) in a 16-row group laid out like a stage's.
 template <int kD>
 __device__ __forceinline__ uint32_t piece_offset(int r, int piece) {
@@ -140,17 +217,17 @@ __device__ __forceinline__ uint32_t piece_offset(int r, int piece) {
   return slab * 2048 + r * row + (((piece % 8) ^ kv_swizzle(r, row)) * 16);
 }
 
-template <typename T, int kD, int kM>
+template <int kD, int kM>
 struct TileState {
-  using C = TileConfig<T, kD, kM>;
-  float o[kM][C::kColumns][4];
+  static constexpr int kColumns = (kD / 8 + 3) / 4;
+  float o[kM][kColumns][4];
   float m[kM][2], l[kM][2];
 
   __device__ void reset() {
 #pragma unroll
     for (int i = 0; i < kM; ++i) {
 #pragma unroll
-      for (int j = 0; j < C::kColumns; ++j) o[i][j][0] = o[i][j][1] = o[i][j][2] = o[i][j][3] = 0.0f;
+      for (int j = 0; j < kColumns; ++j) o[i][j][0] = o[i][j][1] = o[i][j][2] = o[i][j][3] = 0.0f;
       m[i][0] = m[i][1] = BORA_NEG_INF;
       l[i][0] = l[i][1] = 0.0f;
     }
@@ -158,8 +235,8 @@ struct TileState {
 };
 
 // Rows of this thread: i * 16 + lane / 4 + h * 8.
-template <typename T, int kD, int kM>
-__device__ void store_partial(const AttentionParams& p, const TileState<T, kD, kM>& t, int64_t slot, int rows) {
+template <int kD, int kM>
+__device__ void store_partial(const AttentionParams& p, const TileState<kD, kM>& t, int64_t slot, int rows) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
@@ -172,7 +249,7 @@ __device__ void store_partial(const AttentionParams& p, const TileState<T, kD, k
         *reinterpret_cast<float2*>(p.partial_ml + at * 2) = make_float2(t.m[i][h], t.l[i][h]);
       }
 #pragma unroll
-      for (int j = 0; j < TileConfig<T, kD, kM>::kColumns; ++j) {
+      for (int j = 0; j < TileState<kD, kM>::kColumns; ++j) {
         const int column = warp + 4 * j;
         if (column < kD / 8) {
           *reinterpret_cast<float2*>(p.partial_o + at * kD + column * 8 + lane % 4 * 2) =
@@ -184,7 +261,7 @@ __device__ void store_partial(const AttentionParams& p, const TileState<T, kD, k
 }
 
 template <typename T, int kD, int kM>
-__device__ void store_rows(const AttentionParams& p, const TileState<T, kD, kM>& t, const AttentionSegment& s, int rows) {
+__device__ void store_rows(const AttentionParams& p, const TileState<kD, kM>& t, const AttentionSegment& s, int rows) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
@@ -196,7 +273,7 @@ __device__ void store_rows(const AttentionParams& p, const TileState<T, kD, kM>&
       const float factor = final_factor(t.m[i][h], t.l[i][h], p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
       T* out = static_cast<T*>(p.out) + (s.token_begin + r / p.group) * p.out_stride + int64_t{head} * kD;
 #pragma unroll
-      for (int j = 0; j < TileConfig<T, kD, kM>::kColumns; ++j) {
+      for (int j = 0; j < TileState<kD, kM>::kColumns; ++j) {
         const int column = warp + 4 * j;
         if (column < kD / 8) {
           *reinterpret_cast<uint32_t*>(out + column * 8 + lane % 4 * 2) =
@@ -207,9 +284,10 @@ __device__ void store_rows(const AttentionParams& p, const TileState<T, kD, kM>&
   }
 }
 
-template <typename T, int kD, int kM>
-__global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel(const __grid_constant__ AttentionParams p) {
-  using C = TileConfig<T, kD, kM>;
+template <typename T, int kD, int kM, bool kBulk>
+__global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 1)
+    tile_kernel(const __grid_constant__ AttentionParams p) {
+  using C = TileConfig<T, kD, kM, kBulk>;
   extern __shared__ __align__(128) char smem[];
   const uint32_t ring = smem_address(smem);
   const uint32_t q_at = ring + C::kStages * C::kStageBytes;  // [m tile][slab][16 rows][row]
@@ -217,47 +295,82 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
   char* p_ptr = smem + C::kStages * C::kStageBytes + C::kQBytes;
   float* row_max = reinterpret_cast<float*>(p_ptr + C::kPBytes);  // [row][warp]
   float* row_sum = row_max + C::kRows * 4;                        // [row][warp][chain]
+  const uint32_t full = smem_address(row_sum + C::kRows * 16), empty = full + C::kStages * 8;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
-  grid_wait();
-  grid_launch_dependents();
   const int32_t segment_begin = p.worker_begin[blockIdx.x], segment_end = p.worker_begin[blockIdx.x + 1];
-  if (segment_begin >= segment_end) return;
-
-  // Fill the ring.
+  if (segment_begin >= segment_end) {
+    grid_wait();
+    return;
+  }
   StageCursor load;
   load.segment = segment_begin, load.segment_end = segment_end, load.valid = true;
-  load.open_segment(p);
-  load.open_tile(p);
-  int32_t load_slot = 0, slot = 0;
+  int32_t load_slot = 0, slot = 0, parity = 0;
   const auto produce = [&] {
     if (load.valid) {
-      load_stage<kD>(p, load, ring + load_slot * C::kStageBytes);
+      copy_stage<kD>(p, load, ring + load_slot * C::kStageBytes);
       load.advance(p);
     }
     cp_async_commit();
     load_slot = load_slot + 1 == C::kStages ? 0 : load_slot + 1;
   };
-  for (int i = 0; i < C::kStages - 1; ++i) produce();
-  // Makes the next stage visible to all warps and starts the load that replaces the one before it.
-  const auto acquire = [&]() -> uint32_t {
-    cp_async_wait<C::kStages - 2>();
+  if constexpr (kBulk) {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < C::kStages; ++i) {
+        barrier_init(full + i * 8, 1);
+        barrier_init(empty + i * 8, 4);
+      }
+      fence_barrier_init();
+    }
     __syncthreads();
-    produce();
-    const uint32_t at = ring + slot * C::kStageBytes;
-    slot = slot + 1 == C::kStages ? 0 : slot + 1;
-    return at;
+    if (warp == 4) {
+      load.open_segment(p);
+      load.open_tile(p);
+      stream_stages<kD, C::kStages>(p, load, smem, full, empty);
+      return;
+    }
+    grid_wait();
+    grid_launch_dependents();
+  } else {
+    grid_wait();
+    grid_launch_dependents();
+    load.open_segment(p);
+    load.open_tile(p);
+    for (int i = 0; i < C::kStages - 1; ++i) produce();
+  }
+  const auto sync = [&] {
+    if constexpr (kBulk) named_sync(1, 128);
+    else __syncthreads();
+  };
+  // The next stage, seen by all warps; without kBulk this also starts the load that replaces the stage before it.
+  const auto acquire = [&]() -> uint32_t {
+    if constexpr (kBulk) {
+      barrier_wait(full + slot * 8, parity);
+    } else {
+      cp_async_wait<C::kStages - 2>();
+      __syncthreads();
+      produce();
+    }
+    return ring + slot * C::kStageBytes;
+  };
+  // This warp has read the stage.
+  const auto release = [&] {
+    if constexpr (kBulk) {
+      __syncwarp();
+      if (lane == 0) barrier_arrive(empty + slot * 8);
+    }
+    if (++slot == C::kStages) slot = 0, parity ^= 1;
   };
 
-  TileState<T, kD, kM> state;
+  TileState<kD, kM> state;
   uint32_t q_frag[kM == 1 ? kD / 16 : 1][4];
   for (int32_t segment = segment_begin; segment < segment_end; ++segment) {
     const AttentionSegment s = p.segments[segment];
     const int rows = s.tokens * p.group;
     const int32_t length = p.kv_len[s.seq];
     // Queries of the unit to shared memory, absent rows as zeros.
-    __syncthreads();
-    for (int i = threadIdx.x; i < C::kRows * (kD / 8); i += C::kThreads) {
+    sync();
+    for (int i = threadIdx.x; i < C::kRows * (kD / 8); i += 128) {
       const int r = i / (kD / 8), piece = i % (kD / 8);
       uint4 value = make_uint4(0, 0, 0, 0);
       if (r < rows) {
@@ -282,7 +395,7 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
     }
     const int32_t limit = p.causal ? min(length, p.pos[s.token_begin + s.tokens - 1] + 1) : length;
     const int32_t start = p.window > 0 ? max(0, p.pos[s.token_begin] - p.window + 1) : 0;
-    __syncthreads();
+    sync();
     if constexpr (kM == 1) {
 #pragma unroll
       for (int k = 0; k < kD / 16; ++k) ldmatrix4(q_frag[k], q_at + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
@@ -324,6 +437,7 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
               mma16816(score[i][st][1], a, b[2], b[3], T());
             }
           }
+          release();
         }
         // Softcap, mask, row maxima.
 #pragma unroll
@@ -347,7 +461,7 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
             if (lane % 4 == 0) row_max[(i * 16 + lane / 4 + h * 8) * 4 + warp] = top;
           }
         }
-        __syncthreads();
+        sync();
         // P and the chains of its sum.
         float tile_m[kM][2];
 #pragma unroll
@@ -373,6 +487,7 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
             row_sum[(r * 4 + warp) * 4 + lane % 4] = sum;
           }
         }
+        if constexpr (kBulk) sync();  // publishes P and the sums; else the next acquire does
         // O_t = P V: every fourth 8-dim column a warp.
         float tile_o[kM][C::kColumns][4];
 #pragma unroll
@@ -384,7 +499,7 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
         }
 #pragma unroll 1
         for (int st = stage_begin; st < stage_end; ++st) {
-          const uint32_t values = acquire();  // its barrier also publishes P and the sums
+          const uint32_t values = acquire();
 #pragma unroll
           for (int half = 0; half < 2; ++half) {  // 32 keys
             uint32_t a[kM][2][4];
@@ -409,6 +524,7 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
               }
             }
           }
+          release();
         }
         // Merge.
 #pragma unroll
@@ -430,20 +546,20 @@ __global__ void __launch_bounds__(128, kM == 1 || kD <= 128 ? 2 : 1) tile_kernel
           }
         }
       }
-      if (!s.first) store_partial<T, kD, kM>(p, state, s.partial + (tile - s.tile_begin), rows);
+      if (!s.first) store_partial<kD, kM>(p, state, s.partial + (tile - s.tile_begin), rows);
     }
     if (s.partial < 0) {
       store_rows<T, kD, kM>(p, state, s, rows);
     } else if (s.first) {
-      store_partial<T, kD, kM>(p, state, s.partial, rows);
+      store_partial<kD, kM>(p, state, s.partial, rows);
     }
   }
 }
 
-template <typename T, int kD, int kM>
+template <typename T, int kD, int kM, bool kBulk>
 const char* launch_tiles(const AttentionParams& p, int32_t workers, StreamHandle stream) {
-  using C = TileConfig<T, kD, kM>;
-  cudaError_t error = cudaFuncSetAttribute(tile_kernel<T, kD, kM>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSmem);
+  using C = TileConfig<T, kD, kM, kBulk>;
+  cudaError_t error = cudaFuncSetAttribute(tile_kernel<T, kD, kM, kBulk>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSmem);
   if (error != cudaSuccess) return cudaGetErrorString(error);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(workers);
@@ -455,7 +571,7 @@ const char* launch_tiles(const AttentionParams& p, int32_t workers, StreamHandle
   attribute.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  error = cudaLaunchKernelEx(&config, tile_kernel<T, kD, kM>, p);
+  error = cudaLaunchKernelEx(&config, tile_kernel<T, kD, kM, kBulk>, p);
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 

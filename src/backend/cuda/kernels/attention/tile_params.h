@@ -13,7 +13,6 @@ struct AttentionParams {
   const int32_t* table;
   const int32_t* kv_len;
   const int32_t* pos;
-  const int32_t* seq_begin;
   const float* sinks;
   const uint32_t* tree;
   const AttentionSegment* segments;
@@ -31,7 +30,7 @@ struct AttentionParams {
 // One record per compiled kernel: element type, head size and unit rows.
 struct TileKernel {
   DType dtype;
-  int32_t head_dim, unit_rows;
+  int32_t head_dim, unit_rows, sm;  // sm: 80 = portable, 90 = sm_90 only
   const char* (*launch)(const AttentionParams&, int32_t workers, StreamHandle);  // null = done, else the driver's words
 };
 struct MergeKernel {
