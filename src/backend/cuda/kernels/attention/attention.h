@@ -3,7 +3,7 @@
 // A row is (token, query head). Its result is a function of its own query, its keys and values and its position only: tiles
 // of 256 keys counted from position 0, each from fresh accumulators, merged in ascending order (README.md states every
 // rounding). The tile kernel (decode, verification, mixed batches; sm_80 and later) and the prefill kernel (sm_90a) give
-// the same bits. All launches are asynchronous on `stream`, allocate nothing and may be captured into a graph.
+// the same bits. All launches are asynchronous on the stream, allocate nothing and may be captured into a graph.
 //
 // Bad arguments return kInvalidArgument (or kUnimplemented for shapes without a kernel) with words, and nothing is launched.
 #pragma once
@@ -11,12 +11,11 @@
 #include <cstdint>
 
 #include "backend/cuda/kernels/attention/plan.h"
+#include "backend/cuda/kernels/common/stream.h"
 #include "base/status.h"
 #include "tensor/dtype.h"
 
 namespace bora::cuda {
-
-using StreamHandle = void*;  // a CUstream; null is the default stream
 
 // All pointers are device pointers.
 struct AttentionArgs {
@@ -75,9 +74,9 @@ int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim);
 // and must have been written by an older launch.
 //
 // The tile kernel over all workers, then (merge_count > 0) the merge of split units.
-Status launch_attention_tiles(const AttentionArgs& args, StreamHandle stream);
+Status launch_attention_tiles(const AttentionArgs& args, const LaunchOn& on);
 
 // The sm_90a prefill kernel over prefill_count blocks.
-Status launch_attention_prefill(const AttentionArgs& args, StreamHandle stream);
+Status launch_attention_prefill(const AttentionArgs& args, const LaunchOn& on);
 
 }  // namespace bora::cuda

@@ -135,8 +135,8 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   const int launches = form == Form::kPrefill ? 4 : std::max(8, copies * 2);
   const double us = time_us(launches, [&](int i, cudaStream_t s) {
     a.table = dtable.get() + i % copies * (lengths.size() * pages);
-    if (!plan.segments.empty()) check(launch_attention_tiles(a, s));
-    if (a.prefill_count > 0) check(launch_attention_prefill(a, s));
+    if (!plan.segments.empty()) check(launch_attention_tiles(a, {s, true}));
+    if (a.prefill_count > 0) check(launch_attention_prefill(a, {s, true}));
   });
   int64_t keys = 0;
   double flops = 0;

@@ -1,19 +1,14 @@
 // Attention on a GPU: every form against float64, and every form against every other with ==.
-// Prints one line a case; exit 1 if any failed, 77 if there is no device.
+#include <gtest/gtest.h>
+
 #include "backend/cuda/kernels/attention/device_harness.cuh"
+#include "backend/cuda/kernels/common/device_info.h"
 
 namespace bora::cuda::harness {
 namespace {
 
-int passed = 0, failed = 0;
-bool small = false;
-std::string only_dtype;
-int only_dim = 0;
 
-void report(const std::string& name, bool ok, const std::string& detail = "") {
-  (ok ? passed : failed) += 1;
-  if (!ok || detail.size() > 0) std::printf("%s %s %s\n", ok ? "ok  " : "FAIL", name.c_str(), detail.c_str());
-}
+void report(const std::string& name, bool ok, const std::string& detail = "") { EXPECT_TRUE(ok) << name << " " << detail; }
 
 std::string label(const Model& m) {
   return std::string(dtype_name(m.dtype)) + " d" + std::to_string(m.head_dim) + " g" + std::to_string(m.q_heads / m.kv_heads) +
@@ -80,10 +75,11 @@ void accuracy(const Model& m, Form form, int length) {
   }
   report("float64 " + label(m) + " " + form_name(form) + " " + std::to_string(length), worst <= 1,
          "error/bound " + std::to_string(worst));
+  testing::Test::RecordProperty(std::string(form_name(form)) + "_" + std::to_string(length), std::to_string(worst));
 }
 
 // All ways to come by the rows of one sequence of `length` tokens.
-void equality(const Model& m, int length, bool prefill) {
+void equality(const Model& m, int length, bool prefill, int border_step = 16) {
   const std::vector<uint16_t> want = run(m, {{9, length, 0, length}}, Form::kTile16, 264);
   const std::string name = "== " + label(m) + " " + std::to_string(length) + " ";
   std::vector<Form> forms = {Form::kTileWide};
@@ -127,7 +123,7 @@ void equality(const Model& m, int length, bool prefill) {
   for (Form f : {Form::kTile16, Form::kTileWide, Form::kPrefill}) {
     if (f == Form::kPrefill && !prefill) continue;
     bool ok = true;
-    for (int border = 16; border < length; border += small ? 112 : 16) {
+    for (int border = 16; border < length; border += border_step) {
       ok = ok && same_rows(m, want, border, run(m, {{9, length, border, length - border}}, f, 264), 0, length - border);
       ok = ok && same_rows(m, want, border - 16, run(m, {{9, border, border - 16, 16}}, f, 264), 0, 16);
     }
@@ -156,53 +152,80 @@ void tree(const Model& m, int base) {
   report("== tree " + label(m) + " base " + std::to_string(base), ok);
 }
 
-int run_all() {
-  const std::vector<int> lengths = small ? std::vector<int>{1, 257} : std::vector<int>{1, 255, 256, 257, 1000};
-  for (DType dtype : {DType::kBF16, DType::kF16}) {
-    for (int d : {64, 80, 96, 128, 256}) {
-      if (only_dim != 0 && (only_dim != d || only_dtype != dtype_name(dtype))) continue;
-      Model m;
-      m.dtype = dtype, m.head_dim = d, m.scale = 1 / std::sqrt(static_cast<float>(d));
-      const bool prefill = attention_prefill_rows(90, d) > 0;
-      for (int n : lengths) {
-        accuracy(m, Form::kTile16, n);
-        accuracy(m, Form::kTileWide, n);
-        if (prefill) accuracy(m, Form::kPrefill, n);
-      }
-      Model odd = m;
-      odd.softcap = 20, odd.window = 100, odd.sinks = true, odd.q_heads = 7, odd.kv_heads = 1;
-      accuracy(odd, Form::kTile16, 300);
-      if (prefill) accuracy(odd, Form::kPrefill, 300);
-      Model full = m;
-      full.causal = false, full.q_heads = 2;
-      accuracy(full, Form::kTile16, 300);
-      if (prefill) accuracy(full, Form::kPrefill, 300);
-      for (int n : lengths) {
-        if (d == 128 || n == 257 || n == 1) equality(m, n, prefill);
-      }
-      if (!small) {
-        equality(odd, 600, prefill);
-              }
-      tree(m, 5);
-      tree(m, 254);
-      tree(m, 300);
-    }
+class AttentionDevice : public testing::TestWithParam<std::tuple<DType, int>> {
+ protected:
+  void SetUp() override {
+    const Result<DeviceInfo> info = query_device(0);
+    if (!info.ok()) GTEST_SKIP() << info.status().message();
+    if (!info->sm90()) m_.sm = 80;
+    m_.dtype = std::get<0>(GetParam()), m_.head_dim = std::get<1>(GetParam());
+    m_.scale = 1 / std::sqrt(static_cast<float>(m_.head_dim));
+    prefill_ = attention_prefill_rows(info->major * 10 + info->minor, m_.head_dim) > 0;
+    odd_ = m_;
+    odd_.softcap = 20, odd_.window = 100, odd_.sinks = true, odd_.q_heads = 7, odd_.kv_heads = 1;
   }
-  std::printf("attention: %d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  void forms(const Model& m, int length) {
+    accuracy(m, Form::kTile16, length);
+    accuracy(m, Form::kTileWide, length);
+    if (prefill_) accuracy(m, Form::kPrefill, length);
+  }
+  Model m_, odd_;
+  bool prefill_ = false;
+};
+
+TEST_P(AttentionDevice, Float64) {
+  for (int n : {1, 255, 256, 257, 1000}) forms(m_, n);
+  forms(odd_, 300);
+  Model full = m_;
+  full.causal = false, full.q_heads = 2;
+  forms(full, 300);
 }
+
+TEST_P(AttentionDevice, Equality) {
+  for (int n : {1, 255, 256, 257, 1000}) {
+    if (m_.head_dim == 128 || n == 257 || n == 1) equality(m_, n, prefill_);
+  }
+}
+
+TEST_P(AttentionDevice, EqualityWindowSoftcapSinks) { equality(odd_, 600, prefill_); }
+
+TEST_P(AttentionDevice, Tree) {
+  for (int base : {5, 254, 300}) tree(m_, base);
+}
+
+// What the sanitizers run.
+TEST_P(AttentionDevice, SmallShapes) {
+  forms(m_, 257);
+  equality(odd_, 130, prefill_, 112);
+  tree(m_, 5);
+}
+
+TEST(AttentionDeviceArguments, BadOnesLaunchNothing) {
+  AttentionArgs a;
+  a.sm_version = 90, a.head_dim = 128, a.q_heads = 7, a.kv_heads = 2;
+  EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kInvalidArgument);
+  a.q_heads = 8;
+  EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kInvalidArgument);  // null pointers
+  alignas(16) char place[16] = {};
+  a.q = a.k = a.v = place, a.out = place, a.partial = reinterpret_cast<float*>(place);
+  a.table = a.kv_len = a.pos = a.worker_begin = reinterpret_cast<int32_t*>(place);
+  a.segments = reinterpret_cast<AttentionSegment*>(place), a.workers = 1;
+  a.block_tokens = 24;
+  EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kInvalidArgument);
+  a.block_tokens = 16, a.head_dim = 72;
+  EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kUnimplemented);
+  a.head_dim = 128, a.q = place + 2;
+  EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kInvalidArgument);
+  a.q = place, a.sm_version = 75;
+  EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kUnimplemented);
+  EXPECT_EQ(launch_attention_prefill(a, {}).code(), Code::kInvalidArgument);  // no blocks
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionDevice,
+                         testing::Combine(testing::Values(DType::kBF16, DType::kF16), testing::Values(64, 80, 96, 128, 256)),
+                         [](const auto& info) {
+                           return std::string(dtype_name(std::get<0>(info.param))) + "_d" + std::to_string(std::get<1>(info.param));
+                         });
 
 }  // namespace
 }  // namespace bora::cuda::harness
-
-int main(int argc, char** argv) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::printf("attention device test: skipped, no CUDA device\n");
-    return 77;
-  }
-  bora::cuda::harness::small = argc > 3;
-  // bf16 128 [--small]: one element type and head size, so that several processes share the work.
-  if (argc > 2) bora::cuda::harness::only_dtype = argv[1], bora::cuda::harness::only_dim = std::atoi(argv[2]);
-  return bora::cuda::harness::run_all();
-}

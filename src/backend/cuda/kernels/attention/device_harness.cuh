@@ -83,13 +83,13 @@ inline uint16_t encode(float x, DType t) {
 }
 inline float decode(uint16_t bits, DType t) {
   if (t == DType::kBF16) {
-    __nv_bfloat16 v;
-    std::memcpy(&v, &bits, 2);
-    return __bfloat162float(v);
+    __nv_bfloat16_raw raw;
+    raw.x = bits;
+    return __bfloat162float(raw);
   }
-  __half v;
-  std::memcpy(&v, &bits, 2);
-  return __half2float(v);
+  __half_raw raw;
+  raw.x = bits;
+  return __half2float(raw);
 }
 
 struct Model {
@@ -210,8 +210,8 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size());
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots;
-  if (!plan.segments.empty()) check(launch_attention_tiles(a, nullptr));
-  if (a.prefill_count > 0) check(launch_attention_prefill(a, nullptr));
+  if (!plan.segments.empty()) check(launch_attention_tiles(a, {nullptr, true}));
+  if (a.prefill_count > 0) check(launch_attention_prefill(a, {nullptr, true}));
   BORA_CUDA_OK(cudaDeviceSynchronize());
   return out.host();
 }

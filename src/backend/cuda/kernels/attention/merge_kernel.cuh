@@ -6,6 +6,7 @@
 
 #include "backend/cuda/kernels/attention/softmax.cuh"
 #include "backend/cuda/kernels/attention/tile_params.h"
+#include "backend/cuda/kernels/common/launch.cuh"
 
 namespace bora::cuda {
 
@@ -37,8 +38,8 @@ __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ Atten
   const AttentionMerge job = p.merges[blockIdx.x];
   const int row = blockIdx.y;
   const int thread = threadIdx.x;
-  grid_wait();
-  grid_launch_dependents();
+  ptx::wait_for_producers();
+  ptx::release_dependents();
   if (row >= job.tokens * p.group) return;
   const int dim0 = blockIdx.z * 64;
   const int pieces = min(head_dim - dim0, 64) / 4;
@@ -48,9 +49,9 @@ __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ Atten
     for (int i = thread; i < count * pieces; i += 64) {
       const int s = i / pieces, piece = i % pieces;
       const int64_t at = int64_t{job.slot_begin + first + s} * p.unit_rows + row;
-      cp_async16(smem_address(&values[buffer][s][piece * 4]), p.partial_o + at * head_dim + dim0 + piece * 4, 16);
+      ptx::copy_async_16(ptx::shared_address(&values[buffer][s][piece * 4]), p.partial_o + at * head_dim + dim0 + piece * 4, true);
     }
-    cp_async_commit();
+    ptx::copy_async_commit();
     if (thread >= count) return make_float2(BORA_NEG_INF, 0.0f);
     return *reinterpret_cast<const float2*>(p.partial_ml + (int64_t{job.slot_begin + first + thread} * p.unit_rows + row) * 2);
   };
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ Atten
     scan_max(stats.x, before, with, m, exchange);
     const float ref = finite_or_zero(with);
     factors[thread] = make_float4(exp2_approx(__fsub_rn(before, ref)), exp2_approx(__fsub_rn(stats.x, ref)), stats.y, 0.0f);
-    cp_async_wait<1>();
+    ptx::copy_async_wait<1>();
     __syncthreads();
     const int buffer = first / kMergeBatch % 2;
     const int count = min(job.slots - first, kMergeBatch);
@@ -83,18 +84,8 @@ __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ Atten
 }
 
 template <typename T>
-const char* launch_merge(const AttentionParams& p, int32_t merges, int32_t head_dim, StreamHandle stream) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(merges, p.unit_rows, (head_dim + 63) / 64);
-  config.blockDim = dim3(64);
-  config.stream = static_cast<cudaStream_t>(stream);
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  const cudaError_t error = cudaLaunchKernelEx(&config, merge_kernel<T>, p, head_dim);
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+Status launch_merge(const AttentionParams& p, int32_t merges, int32_t head_dim, const LaunchOn& on) {
+  return launch("attention merge_kernel", merge_kernel<T>, Grid{dim3(merges, p.unit_rows, (head_dim + 63) / 64), dim3(64)}, on, p, head_dim);
 }
 
 }  // namespace bora::cuda

@@ -13,6 +13,7 @@
 #include "backend/cuda/kernels/attention/sm90_ptx.cuh"
 #include "backend/cuda/kernels/attention/softmax.cuh"
 #include "backend/cuda/kernels/attention/tile_params.h"
+#include "backend/cuda/kernels/common/launch.cuh"
 
 namespace bora::cuda {
 
@@ -77,7 +78,7 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
     const int32_t key = key0 + group * 16;
     const char* from = cache + table[key >> p.block_shift] * p.block_stride + head + int64_t{slab} * block_tokens * 128 +
                        (key & (block_tokens - 1)) * 128;
-    bulk_copy(smem_address(stage) + slab * 16384 + group * 2048, from, 2048, full);
+    bulk_copy(ptx::shared_address(stage) + slab * 16384 + group * 2048, from, 2048, full);
   }
 }
 
@@ -85,9 +86,9 @@ template <typename T, int kD, bool kTurns>
 __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__ AttentionParams p) {
   using C = PrefillConfig<T, kD>;
   extern __shared__ char raw[];
-  char* smem = raw + (1024 - (smem_address(raw) & 1023)) % 1024;
+  char* smem = raw + (1024 - (ptx::shared_address(raw) & 1023)) % 1024;
   char* ring = smem + C::kQBytes;
-  const uint32_t full = smem_address(ring + C::kStages * C::kStageBytes), empty = full + C::kStages * 8;
+  const uint32_t full = ptx::shared_address(ring + C::kStages * C::kStageBytes), empty = full + C::kStages * 8;
   const int warpgroup = threadIdx.x / 128;
   const int lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
@@ -98,8 +99,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
     fence_barrier_init();
   }
   __syncthreads();
-  grid_wait();
-  grid_launch_dependents();
+  ptx::wait_for_producers();
+  ptx::release_dependents();
   const AttentionPrefill job = p.prefill[blockIdx.y];
   const PrefillRange range = prefill_range(p, job);
 
@@ -152,8 +153,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
 #pragma unroll
     for (int i = 0; i < kD / 2; ++i) o[i] = 0.0f;
     float m[2] = {BORA_NEG_INF, BORA_NEG_INF}, l[2] = {0.0f, 0.0f};
-    const uint64_t q_matrix = wgmma_matrix(smem_address(q_smem), 0, 1024);
-    const uint32_t ring_at = smem_address(ring);
+    const uint64_t q_matrix = wgmma_matrix(ptx::shared_address(q_smem), 0, 1024);
+    const uint32_t ring_at = ptx::shared_address(ring);
     int slot = 0, parity = 0;
     if (kTurns && group == 1) named_arrive(4, 256);
 
@@ -283,23 +284,9 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
 }
 
 template <typename T, int kD, bool kTurns>
-const char* launch_prefill(const AttentionParams& p, int32_t blocks, StreamHandle stream) {
+Status launch_prefill(const AttentionParams& p, int32_t blocks, const LaunchOn& on) {
   using C = PrefillConfig<T, kD>;
-  cudaError_t error =
-      cudaFuncSetAttribute(prefill_kernel<T, kD, kTurns>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSmem);
-  if (error != cudaSuccess) return cudaGetErrorString(error);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(p.kv_heads, blocks);
-  config.blockDim = dim3(C::kThreads);
-  config.dynamicSmemBytes = C::kSmem;
-  config.stream = static_cast<cudaStream_t>(stream);
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  error = cudaLaunchKernelEx(&config, prefill_kernel<T, kD, kTurns>, p);
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return launch("attention prefill_kernel", prefill_kernel<T, kD, kTurns>, Grid{dim3(p.kv_heads, blocks), dim3(C::kThreads), C::kSmem}, on, p);
 }
 
 }  // namespace bora::cuda

@@ -16,6 +16,7 @@
 #include "backend/cuda/kernels/attention/sm90_ptx.cuh"
 #include "backend/cuda/kernels/attention/softmax.cuh"
 #include "backend/cuda/kernels/attention/tile_params.h"
+#include "backend/cuda/kernels/common/launch.cuh"
 
 namespace bora::cuda {
 
@@ -114,7 +115,7 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
         const int32_t in = ok ? key & (block_tokens - 1) : 0;
         const char* from = cache + block * p.block_stride + c.kv_head * chunk + int64_t{slab} * block_tokens * 128 +
                            in * row + (piece ^ kv_swizzle(in, row)) * 16;
-        cp_async16(dst + slab * 2048 + t * row + (piece ^ kv_swizzle(t, row)) * 16, from, ok ? 16 : 0);
+        ptx::copy_async_16(dst + slab * 2048 + t * row + (piece ^ kv_swizzle(t, row)) * 16, from, ok);
       }
     }
     return;
@@ -131,7 +132,7 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
 #pragma unroll
     for (int i = 0; i < row / 32; ++i) {
       const int piece = i * 32 + lane;  // 16-byte piece of the 16 rows
-      cp_async16(dst + slab * 2048 + piece * 16, slab_from + piece * 16, piece / (row / 16) < present ? 16 : 0);
+      ptx::copy_async_16(dst + slab * 2048 + piece * 16, slab_from + piece * 16, piece / (row / 16) < present);
     }
   }
 }
@@ -176,7 +177,7 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
   if (lane < kCopies && group < whole) {
     const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
     const int32_t in = (key0 + group * 16) & (block_tokens - 1);
-    bulk_copy(smem_address(stage) + group * (16 * kD * 2) + slab * 2048,
+    bulk_copy(ptx::shared_address(stage) + group * (16 * kD * 2) + slab * 2048,
               cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 + in * row, 16 * row, full);
   }
 }
@@ -199,7 +200,7 @@ __device__ void stream_stages(const AttentionParams& p, StageCursor c, char* rin
       next_ids = blocks_of(tile + 1);
     }
     if (!waited && tile * kTileKeys + c.stage * 64 + 64 > c.old) {
-      grid_wait();
+      ptx::wait_for_producers();
       waited = true;
     }
     barrier_wait(empty + slot * 8, parity);
@@ -289,18 +290,18 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
     tile_kernel(const __grid_constant__ AttentionParams p) {
   using C = TileConfig<T, kD, kM, kBulk>;
   extern __shared__ __align__(128) char smem[];
-  const uint32_t ring = smem_address(smem);
+  const uint32_t ring = ptx::shared_address(smem);
   const uint32_t q_at = ring + C::kStages * C::kStageBytes;  // [m tile][slab][16 rows][row]
   const uint32_t p_at = q_at + C::kQBytes;                   // [row][256 keys], pieces swizzled by row
   char* p_ptr = smem + C::kStages * C::kStageBytes + C::kQBytes;
   float* row_max = reinterpret_cast<float*>(p_ptr + C::kPBytes);  // [row][warp]
   float* row_sum = row_max + C::kRows * 4;                        // [row][warp][chain]
-  const uint32_t full = smem_address(row_sum + C::kRows * 16), empty = full + C::kStages * 8;
+  const uint32_t full = ptx::shared_address(row_sum + C::kRows * 16), empty = full + C::kStages * 8;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
   const int32_t segment_begin = p.worker_begin[blockIdx.x], segment_end = p.worker_begin[blockIdx.x + 1];
   if (segment_begin >= segment_end) {
-    grid_wait();
+    ptx::wait_for_producers();
     return;
   }
   StageCursor load;
@@ -311,7 +312,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
       copy_stage<kD>(p, load, ring + load_slot * C::kStageBytes);
       load.advance(p);
     }
-    cp_async_commit();
+    ptx::copy_async_commit();
     load_slot = load_slot + 1 == C::kStages ? 0 : load_slot + 1;
   };
   if constexpr (kBulk) {
@@ -329,11 +330,11 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
       stream_stages<kD, C::kStages>(p, load, smem, full, empty);
       return;
     }
-    grid_wait();
-    grid_launch_dependents();
+    ptx::wait_for_producers();
+    ptx::release_dependents();
   } else {
-    grid_wait();
-    grid_launch_dependents();
+    ptx::wait_for_producers();
+    ptx::release_dependents();
     load.open_segment(p);
     load.open_tile(p);
     for (int i = 0; i < C::kStages - 1; ++i) produce();
@@ -347,7 +348,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
     if constexpr (kBulk) {
       barrier_wait(full + slot * 8, parity);
     } else {
-      cp_async_wait<C::kStages - 2>();
+      ptx::copy_async_wait<C::kStages - 2>();
       __syncthreads();
       produce();
     }
@@ -398,7 +399,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
     sync();
     if constexpr (kM == 1) {
 #pragma unroll
-      for (int k = 0; k < kD / 16; ++k) ldmatrix4(q_frag[k], q_at + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+      for (int k = 0; k < kD / 16; ++k) ptx::load_matrix_x4(q_frag[k], q_at + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
     }
     state.reset();
 
@@ -424,17 +425,17 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
 #pragma unroll
           for (int k = 0; k < kD / 16; ++k) {
             uint32_t b[4];
-            ldmatrix4(b, keys + piece_offset<kD>(lane / 16 * 8 + lane % 8, k * 2 + lane / 8 % 2));
+            ptx::load_matrix_x4(b, keys + piece_offset<kD>(lane / 16 * 8 + lane % 8, k * 2 + lane / 8 % 2));
 #pragma unroll
             for (int i = 0; i < kM; ++i) {
               uint32_t a[4];
               if constexpr (kM == 1) {
                 a[0] = q_frag[k][0], a[1] = q_frag[k][1], a[2] = q_frag[k][2], a[3] = q_frag[k][3];
               } else {
-                ldmatrix4(a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+                ptx::load_matrix_x4(a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
               }
-              mma16816(score[i][st][0], a, b[0], b[1], T());
-              mma16816(score[i][st][1], a, b[2], b[3], T());
+              ptx::mma_16816<T>(score[i][st][0], a, b[0], b[1]);
+              ptx::mma_16816<T>(score[i][st][1], a, b[2], b[3]);
             }
           }
           release();
@@ -508,7 +509,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
 #pragma unroll
               for (int k = 0; k < 2; ++k) {
                 const int r = i * 16 + lane % 16, piece = st * 8 + half * 4 + k * 2 + lane / 16;
-                ldmatrix4(a[i][k], p_at + r * 512 + ((piece ^ (r & 7)) * 16));
+                ptx::load_matrix_x4(a[i][k], p_at + r * 512 + ((piece ^ (r & 7)) * 16));
               }
             }
 #pragma unroll
@@ -519,8 +520,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
               ldmatrix4_trans(b, values + (half * 2 + lane / 16) * (16 * kD * 2) + piece_offset<kD>(lane % 16, column));
 #pragma unroll
               for (int i = 0; i < kM; ++i) {
-                mma16816(tile_o[i][j], a[i][0], b[0], b[1], T());
-                mma16816(tile_o[i][j], a[i][1], b[2], b[3], T());
+                ptx::mma_16816<T>(tile_o[i][j], a[i][0], b[0], b[1]);
+                ptx::mma_16816<T>(tile_o[i][j], a[i][1], b[2], b[3]);
               }
             }
           }
@@ -557,22 +558,9 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
 }
 
 template <typename T, int kD, int kM, bool kBulk>
-const char* launch_tiles(const AttentionParams& p, int32_t workers, StreamHandle stream) {
+Status launch_tiles(const AttentionParams& p, int32_t workers, const LaunchOn& on) {
   using C = TileConfig<T, kD, kM, kBulk>;
-  cudaError_t error = cudaFuncSetAttribute(tile_kernel<T, kD, kM, kBulk>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kSmem);
-  if (error != cudaSuccess) return cudaGetErrorString(error);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(workers);
-  config.blockDim = dim3(C::kThreads);
-  config.dynamicSmemBytes = C::kSmem;
-  config.stream = static_cast<cudaStream_t>(stream);
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  error = cudaLaunchKernelEx(&config, tile_kernel<T, kD, kM, kBulk>, p);
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return launch("attention tile_kernel", tile_kernel<T, kD, kM, kBulk>, Grid{dim3(workers), dim3(C::kThreads), C::kSmem}, on, p);
 }
 
 }  // namespace bora::cuda

@@ -31,16 +31,16 @@ struct AttentionParams {
 struct TileKernel {
   DType dtype;
   int32_t head_dim, unit_rows, sm;  // sm: 80 = portable, 90 = sm_90 only
-  const char* (*launch)(const AttentionParams&, int32_t workers, StreamHandle);  // null = done, else the driver's words
+  Status (*launch)(const AttentionParams&, int32_t workers, const LaunchOn&);
 };
 struct MergeKernel {
   DType dtype;
-  const char* (*launch)(const AttentionParams&, int32_t merges, int32_t head_dim, StreamHandle);
+  Status (*launch)(const AttentionParams&, int32_t merges, int32_t head_dim, const LaunchOn&);
 };
 struct PrefillKernel {
   DType dtype;
   int32_t head_dim;
-  const char* (*launch)(const AttentionParams&, int32_t blocks, StreamHandle);
+  Status (*launch)(const AttentionParams&, int32_t blocks, const LaunchOn&);
 };
 
 }  // namespace bora::cuda

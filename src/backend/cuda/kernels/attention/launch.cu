@@ -119,10 +119,6 @@ AttentionParams params(const AttentionArgs& a) {
   return p;
 }
 
-Status launched(const char* error) {
-  return error == nullptr ? ok_status() : internal_error(std::string("attention launch: ") + error);
-}
-
 // Portable kernels run everywhere from sm_80; sm_90a code on sm_90 alone.
 bool runs_on(const TileKernel& kernel, int32_t sm) { return kernel.sm == 80 ? sm >= 80 : sm == kernel.sm; }
 
@@ -140,7 +136,7 @@ int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim) {
   return sm_version == 90 && (head_dim == 64 || head_dim == 128) ? 128 : 0;
 }
 
-Status launch_attention_tiles(const AttentionArgs& a, StreamHandle stream) {
+Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
   BORA_TRY(check_shape(a));
   BORA_TRY(check_pointers(a));
   if (a.segments == nullptr || a.worker_begin == nullptr || a.workers < 1) {
@@ -160,17 +156,17 @@ Status launch_attention_tiles(const AttentionArgs& a, StreamHandle stream) {
         !runs_on(*kernel, a.sm_version)) {
       continue;
     }
-    BORA_TRY(launched(kernel->launch(p, a.workers, stream)));
+    BORA_TRY(kernel->launch(p, a.workers, on));
     if (a.merge_count == 0) return ok_status();
     for (const MergeKernel* merge : kMergeKernels) {
-      if (merge->dtype == a.dtype) return launched(merge->launch(p, a.merge_count, a.head_dim, stream));
+      if (merge->dtype == a.dtype) return merge->launch(p, a.merge_count, a.head_dim, on);
     }
   }
   return unimplemented("attention: no tile kernel for " + shape_name(a) + ", units of " + std::to_string(a.unit_rows) +
                        " rows");
 }
 
-Status launch_attention_prefill(const AttentionArgs& a, StreamHandle stream) {
+Status launch_attention_prefill(const AttentionArgs& a, const LaunchOn& on) {
   BORA_TRY(check_shape(a));
   BORA_TRY(check_pointers(a));
   if (a.prefill == nullptr || a.prefill_count < 1) return invalid_argument("attention: no prefill blocks");
@@ -179,7 +175,7 @@ Status launch_attention_prefill(const AttentionArgs& a, StreamHandle stream) {
   if (a.q_heads / a.kv_heads > 128) return unimplemented("attention: groups above 128 heads");
   const AttentionParams p = params(a);
   for (const PrefillKernel* kernel : kPrefillKernels) {
-    if (kernel->dtype == a.dtype && kernel->head_dim == a.head_dim) return launched(kernel->launch(p, a.prefill_count, stream));
+    if (kernel->dtype == a.dtype && kernel->head_dim == a.head_dim) return kernel->launch(p, a.prefill_count, on);
   }
   return unimplemented("attention: no prefill kernel for " + shape_name(a));
 }
