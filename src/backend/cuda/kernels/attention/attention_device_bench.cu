@@ -1,6 +1,7 @@
 // Attention bench: JSON lines. Every time stands beside its share of the read stream measured in the same run (decode) or
 // its TFLOP/s (prefill). Caches rotate so that no launch finds its keys in the L2; launches are replayed from one graph.
 #include "backend/cuda/kernels/attention/device_harness.cuh"
+#include "backend/cuda/kernels/attention/device_time.cuh"
 
 namespace bora::cuda::harness {
 namespace {
@@ -29,37 +30,6 @@ __global__ void fill_random(uint16_t* data, int64_t count) {
     const __nv_bfloat16 v = __float2bfloat16(x * 1.73f);
     data[i] = *reinterpret_cast<const uint16_t*>(&v);
   }
-}
-
-// Median of 7 replays of a graph of `launches` calls, us a call.
-template <typename F>
-double time_us(int launches, const F& launch) {
-  cudaStream_t stream;
-  BORA_CUDA_OK(cudaStreamCreate(&stream));
-  cudaGraph_t graph;
-  cudaGraphExec_t exec;
-  BORA_CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  for (int i = 0; i < launches; ++i) launch(i, stream);
-  BORA_CUDA_OK(cudaStreamEndCapture(stream, &graph));
-  BORA_CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
-  cudaEvent_t a, b;
-  BORA_CUDA_OK(cudaEventCreate(&a));
-  BORA_CUDA_OK(cudaEventCreate(&b));
-  std::vector<float> times;
-  for (int i = 0; i < 9; ++i) {
-    BORA_CUDA_OK(cudaEventRecord(a, stream));
-    BORA_CUDA_OK(cudaGraphLaunch(exec, stream));
-    BORA_CUDA_OK(cudaEventRecord(b, stream));
-    BORA_CUDA_OK(cudaEventSynchronize(b));
-    float ms = 0;
-    BORA_CUDA_OK(cudaEventElapsedTime(&ms, a, b));
-    if (i >= 2) times.push_back(ms);
-  }
-  std::sort(times.begin(), times.end());
-  BORA_CUDA_OK(cudaGraphExecDestroy(exec));
-  BORA_CUDA_OK(cudaGraphDestroy(graph));
-  BORA_CUDA_OK(cudaStreamDestroy(stream));
-  return times[times.size() / 2] * 1000.0 / launches;
 }
 
 double stream_tb_s(int64_t bytes, int launches) {

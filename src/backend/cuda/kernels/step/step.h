@@ -161,7 +161,7 @@ Status launch_argmax(const ArgmaxArgs& args, const LaunchOn& on);
 
 // Samples a token a row. Order: by logit descending, then index ascending. top_k keeps the first k; top_p keeps the shortest
 // prefix whose mass reaches p of what top_k left; min_p drops tokens below min_p of the most likely. Masses are integers
-// round(2^28 e^((x - max) / T)), so their sums are exact in any order. Among the kept, the largest of x / T + Gumbel noise
+// round(2^27 e^((x - max) / T)), so their sums are exact in any order. Among the kept, the largest of x / T + Gumbel noise
 // (noise.h) wins: an exact draw from the renormalised distribution. Rows with temperature 0 take the largest.
 struct SampleArgs {
   const float* logits = nullptr;
