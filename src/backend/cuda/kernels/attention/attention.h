@@ -51,6 +51,7 @@ struct AttentionArgs {
   int32_t workers = 0;
   const AttentionMerge* merges = nullptr;
   int32_t merge_count = 0;                // launched merges
+  int32_t merge_rows = 1;                 // AttentionPlan::unit_rows: the rows of the widest unit
   const AttentionPrefill* prefill = nullptr;
   int32_t prefill_count = 0;
   int32_t unit_rows = 16;                 // rows of the tile kernel's unit: 16, or 64 (32 for head_dim 256)

@@ -99,7 +99,7 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();
   a.scale = m.scale, a.causal = m.causal;
   a.segments = segments.get(), a.worker_begin = dworkers.get(), a.workers = workers;
-  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size());
+  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()), a.merge_rows = std::max(plan.unit_rows, 1);
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots, a.unit_rows = unit_rows;
   const int launches = form == Form::kPrefill ? 4 : std::max(8, copies * 2);

@@ -207,7 +207,7 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   a.sinks = m.sinks ? dsinks.get() : nullptr;
   if (any_tree) a.tree = dtree.get(), a.tree_words = 1;
   a.segments = segments.get(), a.worker_begin = dworkers.get(), a.workers = workers;
-  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size());
+  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()), a.merge_rows = std::max(plan.unit_rows, 1);
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots;
   if (!plan.segments.empty()) check(launch_attention_tiles(a, {nullptr, true}));

@@ -145,6 +145,10 @@ Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
   if (a.merge_count < 0 || (a.merge_count > 0 && (a.merges == nullptr || a.partial == nullptr))) {
     return invalid_argument("attention: split units need merges and a workspace");
   }
+  if (a.merge_rows < 1 || a.merge_rows > a.unit_rows) {
+    return invalid_argument("attention: units of " + std::to_string(a.merge_rows) + " rows in a kernel for " +
+                            std::to_string(a.unit_rows));
+  }
   if (!aligned16(a.partial)) return invalid_argument("attention: the workspace must be aligned to 16 bytes");
   if (a.q_heads / a.kv_heads > a.unit_rows) {
     return unimplemented("attention: a group of " + std::to_string(a.q_heads / a.kv_heads) + " heads does not fit a unit of " +
@@ -159,7 +163,7 @@ Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
     BORA_TRY(kernel->launch(p, a.workers, on));
     if (a.merge_count == 0) return ok_status();
     for (const MergeKernel* merge : kMergeKernels) {
-      if (merge->dtype == a.dtype) return merge->launch(p, a.merge_count, a.head_dim, on);
+      if (merge->dtype == a.dtype) return merge->launch(p, {a.merge_count, a.merge_rows, a.head_dim}, on);
     }
   }
   return unimplemented("attention: no tile kernel for " + shape_name(a) + ", units of " + std::to_string(a.unit_rows) +

@@ -84,8 +84,9 @@ __global__ void __launch_bounds__(64) merge_kernel(const __grid_constant__ Atten
 }
 
 template <typename T>
-Status launch_merge(const AttentionParams& p, int32_t merges, int32_t head_dim, const LaunchOn& on) {
-  return launch("attention merge_kernel", merge_kernel<T>, Grid{dim3(merges, p.unit_rows, (head_dim + 63) / 64), dim3(64)}, on, p, head_dim);
+Status launch_merge(const AttentionParams& p, MergeSize size, const LaunchOn& on) {
+  const Grid grid{dim3(size.merges, size.rows, (size.head_dim + 63) / 64), 64};
+  return launch("attention merge_kernel", merge_kernel<T>, grid, on, p, size.head_dim);
 }
 
 }  // namespace bora::cuda

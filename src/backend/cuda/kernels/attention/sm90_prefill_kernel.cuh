@@ -52,33 +52,26 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
   const int32_t block_tokens = 1 << p.block_shift;
   const int32_t* table = p.table + int64_t{job.seq} * p.table_stride;
   const int64_t head = blockIdx.x * kv_chunk_bytes(kD, block_tokens);
-  const int whole = min(max(length - key0, 0), 128) / 16;  // groups of 16 keys that lie below the length
-  if (whole < 8) {
-    for (int i = whole * 128 + lane; i < 1024; i += 32) {  // 16-byte pieces of one slab: key i / 8
-      const int t = i / 8;
-      const int32_t key = key0 + t;
+  const int present = min(max(length - key0, 0), 128);
+  if (present < 128) {  // keys at or beyond the length become zeros
 #pragma unroll
-      for (int slab = 0; slab < kSlabs; ++slab) {
-        uint4 value = make_uint4(0, 0, 0, 0);
-        if (key < length) {
-          const char* from = cache + table[key >> p.block_shift] * p.block_stride + head + int64_t{slab} * block_tokens * 128 +
-                             (key & (block_tokens - 1)) * 128;
-          value = *reinterpret_cast<const uint4*>(from + i % 8 * 16);
-        }
-        *reinterpret_cast<uint4*>(stage + slab * 16384 + i * 16) = value;
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      for (int i = present * 8 + lane; i < 1024; i += 32) {
+        *reinterpret_cast<uint4*>(stage + slab * 16384 + i * 16) = make_uint4(0, 0, 0, 0);
       }
     }
     fence_async();
-    __syncwarp();
   }
-  if (lane == 0) barrier_arrive_expect(full, whole * kSlabs * 2048);
   __syncwarp();
-  if (lane < whole * kSlabs) {
-    const int group = lane / kSlabs, slab = lane % kSlabs;
+  if (lane == 0) barrier_arrive_expect(full, present * kD * 2);
+  __syncwarp();
+  const int group = lane / kSlabs, slab = lane % kSlabs;
+  const int rows = min(present - group * 16, 16);
+  if (lane < 8 * kSlabs && rows > 0) {
     const int32_t key = key0 + group * 16;
     const char* from = cache + table[key >> p.block_shift] * p.block_stride + head + int64_t{slab} * block_tokens * 128 +
                        (key & (block_tokens - 1)) * 128;
-    bulk_copy(ptx::shared_address(stage) + slab * 16384 + group * 2048, from, 2048, full);
+    bulk_copy(ptx::shared_address(stage) + slab * 16384 + group * 2048, from, rows * 128, full);
   }
 }
 

@@ -29,7 +29,7 @@ struct TileConfig {
   static constexpr int kQBytes = kRows * kD * 2;
   static constexpr int kPBytes = kRows * kTileKeys * 2;
   static constexpr int kStatBytes = kRows * (4 + 16) * 4;
-  static constexpr int kRingBytes = (kM > 1 ? 48 : kBulk ? 96 : 80) * 1024;
+  static constexpr int kRingBytes = (kM > 1 ? 48 : 80) * 1024;  // leaves room for the merge kernel beside two blocks
   static constexpr int kStages = kRingBytes / kStageBytes < 2 ? 2 : kRingBytes / kStageBytes;
   static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 : 0);
   static constexpr int kColumns = (kD / 8 + 3) / 4;  // 8-dim columns of O a warp owns at most
@@ -137,8 +137,8 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
   }
 }
 
-// The same stage by one warp: whole groups of 16 keys by bulk copies, what is left (the end of the sequence, a tree) by
-// hand. `ids` holds the block of group `lane` of the tile.
+// The same stage by one warp: a group of 16 keys of a slab is one bulk copy (a part of it at the sequence's end: rows of a
+// slab are contiguous). `ids` holds the block of group `lane` of the tile.
 template <int kD>
 __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids, char* stage,
                                            uint32_t full) {
@@ -146,39 +146,43 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
   const int32_t key0 = c.tile * kTileKeys + c.stage * 64;
   const int32_t block_tokens = 1 << p.block_shift;
   const char* cache = (c.values ? p.v : p.k) + c.kv_head * kv_chunk_bytes(kD, block_tokens);
-  const int whole = min(max(min(c.length, c.base) - key0, 0), 64) / 16;
-  if (whole < 4) {
-    const int32_t* table = p.table + int64_t{c.seq} * p.table_stride;
+  const int present = min(max(min(c.length, c.base) - key0, 0), 64);
+  if (present < 64) {
+    // Rows at or beyond the length become zeros; tree rows are looked up one by one.
 #pragma unroll
     for (int slab = 0; slab < kv_slabs(kD); ++slab) {
       const int row = kv_slab_bytes(kD, slab), pieces = row / 16;
-      for (int i = whole * 16 * pieces + lane; i < 64 * pieces; i += 32) {
+      for (int i = present * pieces + lane; i < 64 * pieces; i += 32) {
         const int t = i / pieces, piece = i % pieces;
         int32_t key = key0 + t;
-        if (key >= c.base) key = key < c.limit ? tree_key(p, c.token, c.base, key) : -1;
         uint4 value = make_uint4(0, 0, 0, 0);
-        if (key >= 0 && key < c.length) {
-          const int32_t in = key & (block_tokens - 1);
-          value = *reinterpret_cast<const uint4*>(cache + table[key >> p.block_shift] * p.block_stride +
-                                                  int64_t{slab} * block_tokens * 128 + in * row +
-                                                  (piece ^ kv_swizzle(in, row)) * 16);
+        if (key >= c.base && key < c.limit) {
+          key = tree_key(p, c.token, c.base, key);
+          if (key >= 0 && key < c.length) {
+            const int32_t in = key & (block_tokens - 1);
+            const int32_t block = p.table[int64_t{c.seq} * p.table_stride + (key >> p.block_shift)];
+            value = *reinterpret_cast<const uint4*>(cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 +
+                                                    in * row + (piece ^ kv_swizzle(in, row)) * 16);
+          }
         }
         *reinterpret_cast<uint4*>(stage + t / 16 * (16 * kD * 2) + slab * 2048 + t % 16 * row +
                                   (piece ^ kv_swizzle(t, row)) * 16) = value;
       }
     }
+    fence_async();
   }
   __syncwarp();
-  if (lane == 0) barrier_arrive_expect(full, whole * 16 * kD * 2);
+  if (lane == 0) barrier_arrive_expect(full, present * kD * 2);
   __syncwarp();
   constexpr int kCopies = 4 * kv_slabs(kD);
   const int group = lane / kv_slabs(kD) % 4, slab = lane % kv_slabs(kD);
   const int32_t block = __shfl_sync(~0u, ids, c.stage * 4 + group);
-  if (lane < kCopies && group < whole) {
+  const int rows = min(present - group * 16, 16);
+  if (lane < kCopies && rows > 0) {
     const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
     const int32_t in = (key0 + group * 16) & (block_tokens - 1);
     bulk_copy(ptx::shared_address(stage) + group * (16 * kD * 2) + slab * 2048,
-              cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 + in * row, 16 * row, full);
+              cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 + in * row, rows * row, full);
   }
 }
 

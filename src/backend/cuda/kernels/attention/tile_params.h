@@ -33,9 +33,12 @@ struct TileKernel {
   int32_t head_dim, unit_rows, sm;  // sm: 80 = portable, 90 = sm_90 only
   Status (*launch)(const AttentionParams&, int32_t workers, const LaunchOn&);
 };
+struct MergeSize {
+  int32_t merges, rows, head_dim;
+};
 struct MergeKernel {
   DType dtype;
-  Status (*launch)(const AttentionParams&, int32_t merges, int32_t head_dim, const LaunchOn&);
+  Status (*launch)(const AttentionParams&, MergeSize, const LaunchOn&);
 };
 struct PrefillKernel {
   DType dtype;

@@ -23,7 +23,7 @@ constexpr NoiseWords philox(uint64_t seed, uint32_t c0, uint32_t c1, uint32_t c2
   return {{x0, x1, x2, x3}};
 }
 
-// In (0, 1): 24 bits and a half.
-constexpr float noise_uniform(uint32_t word) { return (static_cast<float>(word >> 8) + 0.5f) * 0x1p-24f; }
+// In (0, 1], fine near 0: -log1p(-u) is an exponential variable whose small values (the winners) are resolved to 2^-33.
+constexpr float noise_uniform(uint32_t word) { return (static_cast<float>(word) + 0.5f) * 0x1p-32f; }
 
 }  // namespace bora::cuda

@@ -1,17 +1,12 @@
 // Sampling: one block of 1024 threads a row. The row (512 KB at 128k tokens) is read from memory once and from the L2 after.
 #include "backend/cuda/kernels/common/launch.cuh"
 #include "backend/cuda/kernels/step/checks.h"
-#include "backend/cuda/kernels/step/noise.h"
+#include "backend/cuda/kernels/step/gumbel.cuh"
 #include "backend/cuda/kernels/step/select.cuh"
 #include "backend/cuda/kernels/step/step.h"
 
 namespace bora::cuda {
 namespace {
-
-// x / T plus Gumbel noise of the token.
-__device__ __forceinline__ float perturbed(float x, float inverse_t, uint32_t word) {
-  return __fsub_rn(__fmul_rn(x, inverse_t), logf(-logf(noise_uniform(word))));
-}
 
 __device__ __forceinline__ uint32_t noise_word(const SampleParams& q, int token) {
   const NoiseWords words = philox(q.seed, token / 4, q.position, q.choice);
@@ -53,8 +48,9 @@ __device__ __forceinline__ uint32_t least_mass(float min_p) {
   return min_p > 0 ? static_cast<uint32_t>(ceil(static_cast<double>(min_p) * 134217728.0)) : 0u;
 }
 
-// The fast way: all kept tokens lie sorted in shared memory.
-__device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, SelectShared& s) {
+// The fast way: the first k tokens lie sorted in shared memory. `whole` is the mass of all tokens when k does not limit the
+// choice (0 = it does): then 0 is returned if the kept ones are not surely among the first k.
+__device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, uint64_t whole, SelectShared& s) {
   const int i = threadIdx.x;
   const float top = key_value(s.key[0]);
   const uint64_t key = i < k ? s.key[i] : 0;
@@ -74,6 +70,12 @@ __device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, S
     total += s.sum[w];
   }
   sum += before;
+  if (whole > 0) {
+    const uint32_t last = mass_of(key_value(s.key[k - 1]), top, inverse_t);
+    const bool covered = (q.top_p < 1.0f && total >= mass_target(q.top_p, whole)) || (q.min_p > 0.0f && last < least_mass(q.min_p));
+    if (!covered) return 0;
+    total = whole;
+  }
   bool kept = i < k;
   if (q.top_p < 1.0f) kept = kept && sum - mass < mass_target(q.top_p, total);
   if (q.min_p > 0.0f) kept = kept && mass >= least_mass(q.min_p);
@@ -122,18 +124,25 @@ __global__ void __launch_bounds__(kSelectThreads) sample_kernel(const __grid_con
   ptx::release_dependents();
   const float* row = p.logits + int64_t{blockIdx.x} * p.row_stride;
   const SampleParams q = p.params[blockIdx.x];
-  const float inverse_t = q.temperature > 0.0f ? 1.0f / q.temperature : 0.0f;
-  const bool truncates = q.top_p < 1.0f || q.min_p > 0.0f || (q.top_k > 0 && q.top_k < p.vocab);
-  uint64_t chosen;
-  if (!(q.temperature > 0.0f) || q.top_k == 1) {
-    chosen = best_logit(row, p.vocab, s);
-  } else if (!truncates) {
-    chosen = draw(row, p.vocab, q, inverse_t, 0, s);
-  } else {
-    int count = -1;
-    if (q.top_k > 0 && q.top_k <= kSelectThreads && q.top_k < p.vocab) count = candidates(row, p.vocab, q.top_k, s);
-    chosen = count > 0 ? draw_sorted(q, inverse_t, min(q.top_k, count), s) : draw_general(row, p.vocab, q, inverse_t, s);
+  const float inverse_t = 1.0f / q.temperature;
+  if (!truncates(q, p.vocab)) return;
+  uint64_t chosen = 0;
+  const bool limits = q.top_k > 0 && q.top_k < p.vocab;
+  if (!limits || q.top_k <= kSelectThreads) {
+    const int wanted = limits ? q.top_k : min(kSelectThreads, p.vocab);
+    const int count = candidates(row, p.vocab, wanted, s);
+    if (count > 0) {
+      uint64_t whole = 0;
+      if (!limits) {
+        const float top = key_value(s.key[0]);
+        each_logit(row, p.vocab, [&](float x, int) { whole += mass_of(x, top, inverse_t); });
+        whole = block_sum(whole, s);
+      }
+      chosen = draw_sorted(q, inverse_t, min(wanted, count), whole, s);
+    }
   }
+  __syncthreads();
+  if (chosen == 0) chosen = draw_general(row, p.vocab, q, inverse_t, s);
   if (threadIdx.x == 0) p.ids[blockIdx.x] = key_index(chosen);
 }
 
@@ -184,14 +193,8 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
 
 }  // namespace
 
-Status launch_sample(const SampleArgs& a, const LaunchOn& on) {
-  BORA_TRY(check_pointer("sample", "logits", a.logits));
-  BORA_TRY(check_pointer("sample", "params", a.params));
-  BORA_TRY(check_pointer("sample", "ids", a.ids));
-  BORA_TRY(check_size("sample", "rows", a.rows, 1, 65535));
-  BORA_TRY(check_size("sample", "vocab", a.vocab, 1, 262144));
-  BORA_TRY(check_stride("sample", "row_stride", a.row_stride, 4));
-  return launch("sample", sample_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)}, on, a);
+Status launch_sample_truncated(const SampleArgs& a, const LaunchOn& on) {
+  return launch("sample truncated", sample_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)}, on, a);
 }
 
 Status launch_logprobs(const LogprobArgs& a, const LaunchOn& on) {

@@ -169,6 +169,7 @@ struct SampleArgs {
   int32_t rows = 0, vocab = 0;   // vocab at most 262,144
   const SampleParams* params = nullptr;
   int32_t* ids = nullptr;
+  void* scratch = nullptr;       // as for argmax
 };
 Status launch_sample(const SampleArgs& args, const LaunchOn& on);
 

@@ -15,7 +15,7 @@ void line(const char* name, int rows, double us, double bytes) {
 void logits_kernels(int rows) {
   const int vocab = 128256, copies = std::max(2, 320 / rows);
   std::vector<float> host(int64_t{std::min(rows, 8)} * vocab);
-  for (size_t i = 0; i < host.size(); ++i) host[i] = content(3, 0, i, 0, 0) * 3;
+  for (size_t i = 0; i < host.size(); ++i) host[i] = content(3, 0, i, 0, 0) * 6;
   DeviceArray<float> logits(int64_t{rows} * vocab * copies), chosen(rows), top_lp(rows * 20);
   for (int64_t at = 0; at < static_cast<int64_t>(logits.size()); at += host.size()) {
     BORA_CUDA_OK(cudaMemcpy(logits.get() + at, host.data(), std::min<size_t>(host.size(), logits.size() - at) * 4, cudaMemcpyHostToDevice));
@@ -33,7 +33,8 @@ void logits_kernels(int rows) {
     float p, min_p;
   };
   for (const Kind& kind : {Kind{"sample top-k 50 top-p 0.9", 50, 0.9f, 0}, Kind{"sample temperature only", 0, 1, 0},
-                           Kind{"sample top-p 0.9 only", 0, 0.9f, 0}, Kind{"sample min-p 0.05", 0, 1, 0.05f}}) {
+                           Kind{"sample top-p 0.9 only", 0, 0.9f, 0}, Kind{"sample min-p 0.05", 0, 1, 0.05f},
+                           Kind{"sample top-k 1000 top-p 0.9", 1000, 0.9f, 0}}) {
     std::vector<SampleParams> params(rows);
     for (int r = 0; r < rows; ++r) {
       params[r].temperature = 0.8f, params[r].top_k = kind.k, params[r].top_p = kind.p, params[r].min_p = kind.min_p;
@@ -41,7 +42,7 @@ void logits_kernels(int rows) {
     }
     DeviceArray<SampleParams> d(params);
     line(kind.name, rows, time_us(32, [&](int i, cudaStream_t s) {
-           check(launch_sample({at(i), vocab, rows, vocab, d.get(), ids.get()}, {s, true}));
+           check(launch_sample({at(i), vocab, rows, vocab, d.get(), ids.get(), scratch.get()}, {s, true}));
          }), bytes);
   }
   line("logprobs top 20", rows, time_us(32, [&](int i, cudaStream_t s) {

@@ -273,7 +273,7 @@ int reference_sample(const float* x, int vocab, const SampleParams& q, double* m
   for (size_t i = 0; i < kept; ++i) {
     const int id = order[i];
     const double u = noise_uniform(philox(q.seed, id / 4, q.position, q.choice).word[id % 4]);
-    const double y = x[id] / double(q.temperature) - std::log(-std::log(u));
+    const double y = x[id] / double(q.temperature) - std::log(-std::log1p(-u));
     if (y > best) second = best, best = y, winner = id;
     else if (y > second) second = y;
   }
@@ -288,6 +288,9 @@ TEST_F(StepDevice, SampleAgainstTheDefinition) {
     std::vector<float> logits = random_logits(int64_t{rows} * stride, vocab + 1);
     for (int i = 0; i < vocab; ++i) logits[3 * stride + i] = 0.5f;  // all equal
     for (int i = 0; i < vocab; ++i) logits[4 * stride + i] = static_cast<float>(i % 3);
+    for (int r = 16; r < 32; ++r) {
+      for (int i = 0; i < vocab; ++i) logits[r * stride + i] *= 4;  // peaked, as models give
+    }
     for (int i = 1; i < vocab; ++i) logits[5 * stride + i] = -std::numeric_limits<float>::infinity();
     std::vector<SampleParams> params(rows);
     for (int r = 0; r < rows; ++r) {
@@ -301,7 +304,8 @@ TEST_F(StepDevice, SampleAgainstTheDefinition) {
     DeviceArray<float> d(logits);
     DeviceArray<SampleParams> dparams(params);
     DeviceArray<int32_t> ids(rows), alone(1);
-    check(launch_sample({d.get(), stride, rows, vocab, dparams.get(), ids.get()}, {}));
+    DeviceArray<uint64_t> scratch(std::vector<uint64_t>(rows * 2, 0));
+    check(launch_sample({d.get(), stride, rows, vocab, dparams.get(), ids.get(), scratch.get()}, {}));
     synchronize();
     const std::vector<int32_t> got = ids.host();
     for (int r = 0; r < rows; ++r) {
@@ -315,7 +319,7 @@ TEST_F(StepDevice, SampleAgainstTheDefinition) {
       ASSERT_EQ(got[r], want) << "vocab " << vocab << " row " << r << " margin " << margin;
     }
     for (int r : {0, 2, 3, 9, 63}) {
-      check(launch_sample({d.get() + int64_t{r} * stride, stride, 1, vocab, dparams.get() + r, alone.get()}, {}));
+      check(launch_sample({d.get() + int64_t{r} * stride, stride, 1, vocab, dparams.get() + r, alone.get(), scratch.get()}, {}));
       synchronize();
       ASSERT_EQ(alone.host()[0], got[r]) << "row alone";
     }
@@ -336,7 +340,8 @@ TEST_F(StepDevice, SampleFollowsTheDistribution) {
     DeviceArray<float> d(logits);
     DeviceArray<SampleParams> dparams(params);
     DeviceArray<int32_t> ids(rows);
-    check(launch_sample({d.get(), vocab, rows, vocab, dparams.get(), ids.get()}, {}));
+    DeviceArray<uint64_t> scratch(std::vector<uint64_t>(rows * 2, 0));
+    check(launch_sample({d.get(), vocab, rows, vocab, dparams.get(), ids.get(), scratch.get()}, {}));
     synchronize();
     std::vector<int> counts(vocab, 0);
     for (int32_t id : ids.host()) ++counts[id];
