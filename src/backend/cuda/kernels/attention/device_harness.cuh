@@ -153,7 +153,7 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
         for (int d = 0; d < m.head_dim; ++d) {
           const int64_t where = (table[s * pages + t / m.block_tokens] * block_bytes +
                                  h * kv_chunk_bytes(m.head_dim, m.block_tokens) +
-                                 kv_offset(m.head_dim, m.block_tokens, t % m.block_tokens, d)) / 2;
+                                 kv_offset(m.head_dim, t % m.block_tokens, d)) / 2;
           k[where] = encode(content(1, w.id, at, h, d), m.dtype);
           v[where] = encode(content(2, w.id, at, h, d), m.dtype);
         }

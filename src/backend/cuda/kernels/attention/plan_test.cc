@@ -142,13 +142,13 @@ TEST(KvLayout, EveryElementHasItsOwnPlaceAndPiecesStayWhole) {
       std::vector<bool> seen(head_dim * block_tokens, false);
       for (int t = 0; t < block_tokens; ++t) {
         for (int d = 0; d < head_dim; ++d) {
-          const int64_t at = kv_offset(head_dim, block_tokens, t, d);
+          const int64_t at = kv_offset(head_dim, t, d);
           ASSERT_EQ(at % 2, 0);
           ASSERT_LT(at, kv_chunk_bytes(head_dim, block_tokens));
           ASSERT_FALSE(seen[at / 2]) << head_dim << " " << t << " " << d;
           seen[at / 2] = true;
           if (d % 8 != 0) {
-            ASSERT_EQ(at, kv_offset(head_dim, block_tokens, t, d - 1) + 2);
+            ASSERT_EQ(at, kv_offset(head_dim, t, d - 1) + 2);
           }
         }
       }
@@ -156,7 +156,7 @@ TEST(KvLayout, EveryElementHasItsOwnPlaceAndPiecesStayWhole) {
       for (int piece = 0; piece < head_dim / 8; ++piece) {
         for (int t0 = 0; t0 < block_tokens; t0 += 8) {
           uint32_t banks = 0;
-          for (int t = t0; t < t0 + 8; ++t) banks |= 1u << (kv_offset(head_dim, block_tokens, t, piece * 8) / 16 % 8);
+          for (int t = t0; t < t0 + 8; ++t) banks |= 1u << (kv_offset(head_dim, t, piece * 8) / 16 % 8);
           ASSERT_EQ(banks, 0xffu) << head_dim << " piece " << piece;
         }
       }

@@ -1,7 +1,7 @@
 // The prefill kernel of sm_90a: 128 query rows of one kv head a block, wgmma, the tile kernel's bits.
 //
 //   warpgroup 0       producer: one warp streams K0 K1 V0 V1 (128 keys each) of every tile through a ring by bulk copies of
-//                     16 tokens x 128 bytes; the cache is swizzled as wgmma wants it
+//                     16 tokens; the cache is laid out as wgmma wants it
 //   warpgroups 1, 2   64 rows each: S = Q K^T [64, 256] in registers, softmax, O_t = P V from zero with P in registers,
 //                     merge into O. While one is in its softmax the other feeds the tensor cores.
 //
@@ -43,35 +43,38 @@ __device__ inline PrefillRange prefill_range(const AttentionParams& p, const Att
   return r;
 }
 
-// Keys [key0, key0 + 128) of K or V into a stage, [slab][128 keys][128 bytes]; called by one warp.
+// Keys [key0, key0 + 128) of K or V into a stage laid out like the cache; called by one warp.
 template <int kD>
 __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& job, const char* cache, int32_t length,
                               int32_t key0, char* stage, uint32_t full) {
   const int lane = threadIdx.x % 32;
-  constexpr int kSlabs = kD / 64;
   const int32_t block_tokens = 1 << p.block_shift;
   const int32_t* table = p.table + int64_t{job.seq} * p.table_stride;
-  const int64_t head = blockIdx.x * kv_chunk_bytes(kD, block_tokens);
+  cache += blockIdx.x * kv_chunk_bytes(kD, block_tokens);
   const int present = min(max(length - key0, 0), 128);
+  const int whole = present / 16;
   if (present < 128) {  // keys at or beyond the length become zeros
-#pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) {
-      for (int i = present * 8 + lane; i < 1024; i += 32) {
-        *reinterpret_cast<uint4*>(stage + slab * 16384 + i * 16) = make_uint4(0, 0, 0, 0);
-      }
+    for (int i = present * (kD / 8) + lane; i < 128 * (kD / 8); i += 32) {
+      *reinterpret_cast<uint4*>(stage + kv_offset(kD, i / (kD / 8), i % (kD / 8) * 8)) = make_uint4(0, 0, 0, 0);
     }
     fence_async();
   }
   __syncwarp();
   if (lane == 0) barrier_arrive_expect(full, present * kD * 2);
   __syncwarp();
-  const int group = lane / kSlabs, slab = lane % kSlabs;
-  const int rows = min(present - group * 16, 16);
-  if (lane < 8 * kSlabs && rows > 0) {
-    const int32_t key = key0 + group * 16;
-    const char* from = cache + table[key >> p.block_shift] * p.block_stride + head + int64_t{slab} * block_tokens * 128 +
-                       (key & (block_tokens - 1)) * 128;
-    bulk_copy(ptx::shared_address(stage) + slab * 16384 + group * 2048, from, rows * 128, full);
+  const uint32_t to = ptx::shared_address(stage);
+  const auto from = [&](int t) {
+    const int32_t key = key0 + t;
+    return cache + table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), 0);
+  };
+  if (lane < whole) {
+    bulk_copy(to + lane * (16 * kD * 2), from(lane * 16), 16 * kD * 2, full);
+  } else if (lane >= 16 && present % 16 != 0) {  // lanes 16 + (slab, eight): the last group's rows
+    const int slab = (lane - 16) / 2, t = whole * 16 + lane % 2 * 8;
+    const int rows = min(present - t, 8);
+    if (slab < kD / 64 && rows > 0) {
+      bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from(t) + slab * 1024, rows * 128, full);
+    }
   }
 }
 
@@ -161,10 +164,10 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
         barrier_wait(full + at * 8, slot + half < C::kStages ? parity : parity ^ 1);
         pin(score[half]);
         wgmma_fence();
-        const uint64_t k_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 0, 1024);
+        const uint64_t k_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 0, kD * 16);
 #pragma unroll
         for (int k = 0; k < kD / 16; ++k) {
-          wgmma(score[half], q_matrix + (k / 4 * 8192 + k % 4 * 32) / 16, k_matrix + (k / 4 * 16384 + k % 4 * 32) / 16, k != 0,
+          wgmma(score[half], q_matrix + (k / 4 * 8192 + k % 4 * 32) / 16, k_matrix + (k / 4 * 1024 + k % 4 * 32) / 16, k != 0,
                 T());
         }
         wgmma_commit();
@@ -232,10 +235,10 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
       for (int half = 0; half < 2; ++half) {
         const int at = slot + half < C::kStages ? slot + half : slot + half - C::kStages;
         barrier_wait(full + at * 8, slot + half < C::kStages ? parity : parity ^ 1);
-        const uint64_t v_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 16384, 1024);
+        const uint64_t v_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 1024, kD * 16);
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
-          wgmma_values(tile_o, prob + (half * 8 + k) * 4, v_matrix + k * 2048 / 16, half + k != 0, T());
+          wgmma_values(tile_o, prob + (half * 8 + k) * 4, v_matrix + k * (16 * kD * 2) / 16, half + k != 0, T());
         }
         wgmma_commit();
       }

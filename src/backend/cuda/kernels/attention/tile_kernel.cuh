@@ -93,52 +93,42 @@ __device__ inline int32_t tree_key(const AttentionParams& p, int32_t token, int3
   return -1;
 }
 
-// One stage: warp w brings keys 16w..16w+15, [warp][slab][16 keys][row of the slab].
+// One stage by the four warps: warp w brings the 16 keys of group w, one contiguous run of the cache.
 template <int kD>
 __device__ __forceinline__ void copy_stage(const AttentionParams& p, const StageCursor& c, uint32_t dst) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int32_t key0 = c.tile * kTileKeys + c.stage * 64 + warp * 16;
   const int32_t block_tokens = 1 << p.block_shift;
-  const char* cache = c.values ? p.v : p.k;
-  const int64_t chunk = kv_chunk_bytes(kD, block_tokens);
+  const char* cache = (c.values ? p.v : p.k) + c.kv_head * kv_chunk_bytes(kD, block_tokens);
   const int32_t* table = p.table + int64_t{c.seq} * p.table_stride;
   dst += warp * (16 * kD * 2);
   if (key0 + 16 > c.base) {  // reaches into the step's tree: every key is looked up
-#pragma unroll
-    for (int slab = 0; slab < kv_slabs(kD); ++slab) {
-      const int row = kv_slab_bytes(kD, slab), pieces = row / 16;
-      for (int i = lane; i < row; i += 32) {
-        const int t = i / pieces, piece = i % pieces;
-        const int32_t key = key0 + t < c.limit ? tree_key(p, c.token, c.base, key0 + t) : -1;
-        const bool ok = key >= 0 && key < c.length;
-        const int32_t block = ok ? table[key >> p.block_shift] : 0;
-        const int32_t in = ok ? key & (block_tokens - 1) : 0;
-        const char* from = cache + block * p.block_stride + c.kv_head * chunk + int64_t{slab} * block_tokens * 128 +
-                           in * row + (piece ^ kv_swizzle(in, row)) * 16;
-        ptx::copy_async_16(dst + slab * 2048 + t * row + (piece ^ kv_swizzle(t, row)) * 16, from, ok);
-      }
+    for (int i = lane; i < 2 * kD; i += 32) {
+      const int t = i / (kD / 8), dim = i % (kD / 8) * 8;
+      const int32_t key = key0 + t < c.limit ? tree_key(p, c.token, c.base, key0 + t) : -1;
+      const bool ok = key >= 0 && key < c.length;
+      const char* from = cache;
+      if (ok) from += table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), dim);
+      ptx::copy_async_16(dst + static_cast<uint32_t>(kv_offset(kD, t, dim)), from, ok);
     }
     return;
   }
   const int32_t present = min(max(c.length - key0, 0), 16);
   const int32_t block = present > 0 ? table[key0 >> p.block_shift] : 0;
-  const int32_t in = key0 & (block_tokens - 1);
-  const char* from = cache + block * p.block_stride + c.kv_head * chunk;
+  const char* from = cache + block * p.block_stride + kv_offset(kD, key0 & (block_tokens - 1), 0);
 #pragma unroll
-  for (int slab = 0; slab < kv_slabs(kD); ++slab) {
-    constexpr int kFull = 128;
-    const int row = kv_slab_bytes(kD, slab);
-    const char* slab_from = from + int64_t{slab} * block_tokens * kFull + in * row;
-#pragma unroll
-    for (int i = 0; i < row / 32; ++i) {
-      const int piece = i * 32 + lane;  // 16-byte piece of the 16 rows
-      ptx::copy_async_16(dst + slab * 2048 + piece * 16, slab_from + piece * 16, piece / (row / 16) < present);
-    }
+  for (int i = 0; i < kD / 16; ++i) {
+    const int piece = i * 32 + lane;  // of 16 bytes; kD of them are 8 tokens
+    const int slab = piece % kD / 64;
+    const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
+    const int t = piece / kD * 8 + piece % kD % 64 / (row / 16);
+    ptx::copy_async_16(dst + piece * 16, from + piece * 16, t < present);
   }
 }
 
-// The same stage by one warp: a group of 16 keys of a slab is one bulk copy (a part of it at the sequence's end: rows of a
-// slab are contiguous). `ids` holds the block of group `lane` of the tile.
+// The same stage by one warp: a group of 16 keys is one bulk copy; at the sequence's end the rows of a slab that are there
+// are one. Rows at or beyond the length become zeros, tree rows are looked up one by one. `ids` holds the block of group
+// `lane` of the tile.
 template <int kD>
 __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids, char* stage,
                                            uint32_t full) {
@@ -147,42 +137,41 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
   const int32_t block_tokens = 1 << p.block_shift;
   const char* cache = (c.values ? p.v : p.k) + c.kv_head * kv_chunk_bytes(kD, block_tokens);
   const int present = min(max(min(c.length, c.base) - key0, 0), 64);
+  const int whole = present / 16;
   if (present < 64) {
-    // Rows at or beyond the length become zeros; tree rows are looked up one by one.
-#pragma unroll
-    for (int slab = 0; slab < kv_slabs(kD); ++slab) {
-      const int row = kv_slab_bytes(kD, slab), pieces = row / 16;
-      for (int i = present * pieces + lane; i < 64 * pieces; i += 32) {
-        const int t = i / pieces, piece = i % pieces;
-        int32_t key = key0 + t;
-        uint4 value = make_uint4(0, 0, 0, 0);
-        if (key >= c.base && key < c.limit) {
-          key = tree_key(p, c.token, c.base, key);
-          if (key >= 0 && key < c.length) {
-            const int32_t in = key & (block_tokens - 1);
-            const int32_t block = p.table[int64_t{c.seq} * p.table_stride + (key >> p.block_shift)];
-            value = *reinterpret_cast<const uint4*>(cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 +
-                                                    in * row + (piece ^ kv_swizzle(in, row)) * 16);
-          }
+    for (int i = present * (kD / 8) + lane; i < 64 * (kD / 8); i += 32) {
+      const int t = i / (kD / 8), dim = i % (kD / 8) * 8;
+      int32_t key = key0 + t;
+      uint4 value = make_uint4(0, 0, 0, 0);
+      if (key >= c.base && key < c.limit) {
+        key = tree_key(p, c.token, c.base, key);
+        if (key >= 0 && key < c.length) {
+          const int32_t block = p.table[int64_t{c.seq} * p.table_stride + (key >> p.block_shift)];
+          value = *reinterpret_cast<const uint4*>(cache + block * p.block_stride +
+                                                  kv_offset(kD, key & (block_tokens - 1), dim));
         }
-        *reinterpret_cast<uint4*>(stage + t / 16 * (16 * kD * 2) + slab * 2048 + t % 16 * row +
-                                  (piece ^ kv_swizzle(t, row)) * 16) = value;
       }
+      *reinterpret_cast<uint4*>(stage + kv_offset(kD, t, dim)) = value;
     }
     fence_async();
   }
   __syncwarp();
   if (lane == 0) barrier_arrive_expect(full, present * kD * 2);
   __syncwarp();
-  constexpr int kCopies = 4 * kv_slabs(kD);
-  const int group = lane / kv_slabs(kD) % 4, slab = lane % kv_slabs(kD);
-  const int32_t block = __shfl_sync(~0u, ids, c.stage * 4 + group);
-  const int rows = min(present - group * 16, 16);
-  if (lane < kCopies && rows > 0) {
-    const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
-    const int32_t in = (key0 + group * 16) & (block_tokens - 1);
-    bulk_copy(ptx::shared_address(stage) + group * (16 * kD * 2) + slab * 2048,
-              cache + block * p.block_stride + int64_t{slab} * block_tokens * 128 + in * row, rows * row, full);
+  const int32_t block = __shfl_sync(~0u, ids, c.stage * 4 + (lane < 4 ? lane : whole) % 4);
+  const uint32_t to = ptx::shared_address(stage);
+  if (lane < whole) {
+    const char* from = cache + block * p.block_stride + kv_offset(kD, (key0 + lane * 16) & (block_tokens - 1), 0);
+    bulk_copy(to + lane * (16 * kD * 2), from, 16 * kD * 2, full);
+  } else if (lane >= 16 && present % 16 != 0) {  // lanes 16 + (slab, eight): the last group's rows
+    const int slab = (lane - 16) / 2, eight = lane % 2;
+    const int rows = min(present % 16 - eight * 8, 8);
+    if (slab < kv_slabs(kD) && rows > 0) {
+      const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
+      const int t = whole * 16 + eight * 8;
+      const char* from = cache + block * p.block_stride + kv_offset(kD, (key0 + t) & (block_tokens - 1), 0) + slab * 1024;
+      bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from, rows * row, full);
+    }
   }
 }
 
@@ -219,7 +208,7 @@ template <int kD>
 __device__ __forceinline__ uint32_t piece_offset(int r, int piece) {
   const int slab = piece / 8;
   const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
-  return slab * 2048 + r * row + (((piece % 8) ^ kv_swizzle(r, row)) * 16);
+  return r / 8 * (kD * 16) + slab * 1024 + r % 8 * row + (((piece % 8) ^ kv_swizzle(r % 8, row)) * 16);
 }
 
 template <int kD, int kM>
@@ -295,7 +284,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
   using C = TileConfig<T, kD, kM, kBulk>;
   extern __shared__ __align__(128) char smem[];
   const uint32_t ring = ptx::shared_address(smem);
-  const uint32_t q_at = ring + C::kStages * C::kStageBytes;  // [m tile][slab][16 rows][row]
+  const uint32_t q_at = ring + C::kStages * C::kStageBytes;  // rows as tokens of the cache
   const uint32_t p_at = q_at + C::kQBytes;                   // [row][256 keys], pieces swizzled by row
   char* p_ptr = smem + C::kStages * C::kStageBytes + C::kQBytes;
   float* row_max = reinterpret_cast<float*>(p_ptr + C::kPBytes);  // [row][warp]

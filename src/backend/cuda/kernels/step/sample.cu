@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kSelectThreads) sample_kernel(const __grid_con
   uint64_t chosen = 0;
   const bool limits = q.top_k > 0 && q.top_k < p.vocab;
   if (!limits || q.top_k <= kSelectThreads) {
-    const int wanted = limits ? q.top_k : min(kSelectThreads, p.vocab);
+    const int wanted = limits ? q.top_k : min(kSelectThreads / 2, p.vocab);
     const int count = candidates(row, p.vocab, wanted, s);
     if (count > 0) {
       uint64_t whole = 0;
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(kSelectThreads) sample_kernel(const __grid_con
         each_logit(row, p.vocab, [&](float x, int) { whole += mass_of(x, top, inverse_t); });
         whole = block_sum(whole, s);
       }
-      chosen = draw_sorted(q, inverse_t, min(wanted, count), whole, s);
+      chosen = draw_sorted(q, inverse_t, min(limits ? wanted : kSelectThreads, count), whole, s);
     }
   }
   __syncthreads();

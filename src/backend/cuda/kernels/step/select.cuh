@@ -12,7 +12,7 @@
 namespace bora::cuda {
 
 inline constexpr int kSelectThreads = 1024;
-inline constexpr int kCandidates = 2048;
+inline constexpr int kCandidates = 4096;
 
 struct SelectShared {
   uint64_t key[kCandidates];
@@ -20,7 +20,6 @@ struct SelectShared {
   uint64_t sum[kSelectThreads / 32];
   uint32_t high[256], low[256];
   int count;
-  uint64_t answer;
   uint64_t rest;
 };
 

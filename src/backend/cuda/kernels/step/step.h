@@ -52,7 +52,7 @@ struct RopeAppendArgs {
   void* q_out = nullptr;             // [tokens, q_heads, head_dim], stride q_stride
   int64_t q_stride = 0;
   const float* rope = nullptr;       // [positions, rot_dim / 2, 2] cos, sin; null = no rotation
-  int32_t rot_dim = 0;
+  int32_t rot_dim = 0;               // a multiple of 16
   bool interleaved = false;          // pairs (2i, 2i + 1); else (i, i + rot_dim / 2)
   const int32_t* pos = nullptr;      // [tokens]
   const int32_t* slot = nullptr;     // [tokens] block * block_tokens + token in block; -1 = nowhere

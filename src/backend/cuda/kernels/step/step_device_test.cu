@@ -200,7 +200,7 @@ TEST_F(StepDevice, RopeAppend) {
               } else {
                 if (slot[token] < 0) continue;
                 const int64_t at = (slot[token] / bt * block_bytes + (head - qh - (value ? kvh : 0)) * kv_chunk_bytes(dim, bt) +
-                                    kv_offset(dim, bt, slot[token] % bt, d)) / 2;
+                                    kv_offset(dim, slot[token] % bt, d)) / 2;
                 got = decode((value ? gv : gk)[at], t);
                 written += !value;
               }
