@@ -45,15 +45,17 @@ struct AttentionArgs {
   const uint32_t* tree = nullptr;   // [T, tree_words] bit j of row t: the step's j-th row of the sequence is an ancestor
   int32_t tree_words = 0;           // of t or t itself; null = chains. Units must be single rows (AttentionSequence::tree)
 
-  // The plan's arrays on the device.
+  // The plan's arrays on the device. A captured graph serves other plans too: what is launched are upper bounds, how many
+  // there are stands in `counts`.
+  const int32_t* counts = nullptr;        // [4] AttentionPlan::counts
   const AttentionSegment* segments = nullptr;
-  const int32_t* worker_begin = nullptr;  // [workers + 1]
-  int32_t workers = 0;
+  int32_t workers = 0;                    // thread blocks to launch; at most what the device holds at once
+  uint32_t* taken = nullptr;              // [2] zeroed once by the caller; every launch leaves it zeroed
   const AttentionMerge* merges = nullptr;
-  int32_t merge_count = 0;                // launched merges
-  int32_t merge_rows = 1;                 // AttentionPlan::unit_rows: the rows of the widest unit
+  int32_t merge_count = 0;                // bound of merges
+  int32_t merge_rows = 1;                 // bound of AttentionPlan::unit_rows
   const AttentionPrefill* prefill = nullptr;
-  int32_t prefill_count = 0;
+  int32_t prefill_count = 0;              // bound of prefill blocks
   int32_t unit_rows = 16;                 // rows of the tile kernel's unit: 16, or 64 (32 for head_dim 256)
   float* partial = nullptr;               // attention_workspace_bytes
   int64_t partial_slots = 0;

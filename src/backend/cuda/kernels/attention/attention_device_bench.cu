@@ -72,13 +72,16 @@ double pieces_tb_s(int64_t bytes, int launches) {
 
 double measured_stream = 0;
 int sms = 132;
+std::string only;  // cases whose name holds this
 
 struct Step {
   std::vector<int> lengths;
   int tokens = 1;  // rows of each sequence, at its end
+  bool in_order = false;  // blocks one behind the other instead of shuffled
 };
 
 void bench(const std::string& name, const Model& m, const Step& step, Form form, int unit_rows, int workers) {
+  if (name.find(only) == std::string::npos) return;
   std::vector<AttentionSequence> sequences;
   std::vector<int32_t> lengths, pos, begin;
   int blocks = 0, pages = 1, total = 0;
@@ -98,7 +101,7 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   const int copies = static_cast<int>(std::max<int64_t>(form == Form::kPrefill ? 1 : 2, (int64_t{400} << 20) / (2 * cache_bytes)));
   std::vector<int> ids(int64_t{blocks} * copies);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int>(i);
-  std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
+  if (!step.in_order) std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
   std::vector<int32_t> table(copies * lengths.size() * pages, 0);
   size_t next = 0;
   for (int c = 0; c < copies; ++c) {
@@ -116,8 +119,10 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   Result<AttentionPlan> planned = plan_attention(sequences, shape);
   if (!planned.ok()) std::exit(1);
   const AttentionPlan& plan = *planned;
-  DeviceArray<int32_t> dtable(table), dlen(lengths), dpos(pos), dworkers(plan.worker_begin);
+  DeviceArray<int32_t> dtable(table), dlen(lengths), dpos(pos);
   DeviceArray<AttentionSegment> segments(plan.segments);
+  DeviceArray<int32_t> counts(std::vector<int32_t>(plan.counts.begin(), plan.counts.end()));
+  DeviceArray<uint32_t> taken(std::vector<uint32_t>(2, 0));
   DeviceArray<AttentionMerge> merges(plan.merges);
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, unit_rows, m.head_dim) / 4);
@@ -127,7 +132,7 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   a.k = k.get(), a.v = v.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();
   a.scale = m.scale, a.causal = m.causal;
-  a.segments = segments.get(), a.worker_begin = dworkers.get(), a.workers = workers;
+  a.segments = segments.get(), a.workers = workers, a.counts = counts.get(), a.taken = taken.get();
   a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()), a.merge_rows = std::max(plan.unit_rows, 1);
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots, a.unit_rows = unit_rows;
@@ -153,11 +158,13 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
 }
 
 void run_all() {
-  const double big = stream_tb_s(int64_t{4} << 30, 4), mid = stream_tb_s(int64_t{128} << 20, 16);
-  measured_stream = big;
-  std::printf("{\"bench\": \"read_stream\", \"tb_s_4gib\": %.3f, \"tb_s_128mib\": %.3f, \"tb_s_4gib_in_random_4kib\": %.3f, "
-              "\"tb_s_1gib_in_random_4kib\": %.3f}\n",
-              big, mid, pieces_tb_s(int64_t{4} << 30, 4), pieces_tb_s(int64_t{1} << 30, 4));
+  measured_stream = stream_tb_s(int64_t{only.empty() ? 4 : 1} << 30, 4);
+  if (only.empty()) {
+    std::printf("{\"bench\": \"read_stream\", \"tb_s_4gib\": %.3f, \"tb_s_128mib\": %.3f, \"tb_s_4gib_in_random_4kib\": %.3f, "
+                "\"tb_s_1gib_in_random_4kib\": %.3f}\n",
+                measured_stream, stream_tb_s(int64_t{128} << 20, 16), pieces_tb_s(int64_t{4} << 30, 4),
+                pieces_tb_s(int64_t{1} << 30, 4));
+  }
   Model m;
   m.q_heads = 32, m.kv_heads = 8, m.scale = 0.08838835f;
   std::vector<int> mixed;
@@ -167,6 +174,8 @@ void run_all() {
   bench("1 x 32k", m, {{32768}}, Form::kTile16, 16, w);
   bench("16 x 2k", m, {std::vector<int>(16, 2048)}, Form::kTile16, 16, w);
   bench("64 mixed 128..16k", m, {mixed}, Form::kTile16, 16, w);
+  bench("1 x 32k, blocks in order", m, {{32768}, 1, true}, Form::kTile16, 16, w);
+  bench("4 x 32k", m, {std::vector<int>(4, 32768)}, Form::kTile16, 16, w);
   Model portable = m;
   portable.sm = 80;
   bench("1 x 32k, portable", portable, {{32768}}, Form::kTile16, 16, w);
@@ -198,13 +207,14 @@ void run_all() {
 }  // namespace
 }  // namespace bora::cuda::harness
 
-int main() {
+int main(int argc, char** argv) {
   cudaDeviceProp device;
   if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
     std::printf("attention bench: skipped, no CUDA device\n");
     return 77;
   }
   bora::cuda::harness::sms = device.multiProcessorCount;
+  if (argc > 1) bora::cuda::harness::only = argv[1];
   bora::cuda::harness::run_all();
   return 0;
 }

@@ -208,7 +208,8 @@ TEST(AttentionDeviceArguments, BadOnesLaunchNothing) {
   EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kInvalidArgument);  // null pointers
   alignas(16) char place[16] = {};
   a.q = a.k = a.v = place, a.out = place, a.partial = reinterpret_cast<float*>(place);
-  a.table = a.kv_len = a.pos = a.worker_begin = reinterpret_cast<int32_t*>(place);
+  a.table = a.kv_len = a.pos = a.counts = reinterpret_cast<int32_t*>(place);
+  a.taken = reinterpret_cast<uint32_t*>(place);
   a.segments = reinterpret_cast<AttentionSegment*>(place), a.workers = 1;
   a.block_tokens = 24;
   EXPECT_EQ(launch_attention_tiles(a, {}).code(), Code::kInvalidArgument);

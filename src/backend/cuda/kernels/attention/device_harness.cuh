@@ -192,10 +192,12 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   std::vector<float> sinks(m.q_heads);
   for (int h = 0; h < m.q_heads; ++h) sinks[h] = 0.5f * (h % 5) - 1;
   DeviceArray<uint16_t> dk(k), dv(v), dq(q), out(std::vector<uint16_t>(q.size(), 0x7fff));
-  DeviceArray<int32_t> dtable(table), dlen(kv_len), dpos(pos), dworkers(plan.worker_begin);
+  DeviceArray<int32_t> dtable(table), dlen(kv_len), dpos(pos);
   DeviceArray<uint32_t> dtree(tree);
   DeviceArray<float> dsinks(sinks);
   DeviceArray<AttentionSegment> segments(plan.segments);
+  DeviceArray<int32_t> counts(std::vector<int32_t>(plan.counts.begin(), plan.counts.end()));
+  DeviceArray<uint32_t> taken(std::vector<uint32_t>(2, 0));
   DeviceArray<AttentionMerge> merges(plan.merges);
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, a.unit_rows, m.head_dim) / 4);
@@ -206,7 +208,7 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   a.scale = m.scale, a.softcap = m.softcap, a.window = m.window, a.causal = m.causal;
   a.sinks = m.sinks ? dsinks.get() : nullptr;
   if (any_tree) a.tree = dtree.get(), a.tree_words = 1;
-  a.segments = segments.get(), a.worker_begin = dworkers.get(), a.workers = workers;
+  a.segments = segments.get(), a.workers = workers, a.counts = counts.get(), a.taken = taken.get();
   a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()), a.merge_rows = std::max(plan.unit_rows, 1);
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots;

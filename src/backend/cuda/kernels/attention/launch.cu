@@ -107,7 +107,7 @@ AttentionParams params(const AttentionArgs& a) {
   p.k = static_cast<const char*>(a.k), p.v = static_cast<const char*>(a.v);
   p.table = a.table, p.kv_len = a.kv_len, p.pos = a.pos;
   p.sinks = a.sinks, p.tree = a.tree;
-  p.segments = a.segments, p.worker_begin = a.worker_begin, p.merges = a.merges, p.prefill = a.prefill;
+  p.counts = a.counts, p.taken = a.taken, p.segments = a.segments, p.merges = a.merges, p.prefill = a.prefill;
   p.partial_o = a.partial;
   p.partial_ml = a.partial + a.partial_slots * a.unit_rows * a.head_dim;
   p.q_stride = a.q_stride, p.out_stride = a.out_stride, p.block_stride = a.block_stride;
@@ -139,8 +139,8 @@ int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim) {
 Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
   BORA_TRY(check_shape(a));
   BORA_TRY(check_pointers(a));
-  if (a.segments == nullptr || a.worker_begin == nullptr || a.workers < 1) {
-    return invalid_argument("attention: the plan's segments and worker_begin are missing");
+  if (a.segments == nullptr || a.counts == nullptr || a.taken == nullptr || a.workers < 1) {
+    return invalid_argument("attention: the plan's segments, counts or the counters are missing");
   }
   if (a.merge_count < 0 || (a.merge_count > 0 && (a.merges == nullptr || a.partial == nullptr))) {
     return invalid_argument("attention: split units need merges and a workspace");
@@ -173,7 +173,7 @@ Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
 Status launch_attention_prefill(const AttentionArgs& a, const LaunchOn& on) {
   BORA_TRY(check_shape(a));
   BORA_TRY(check_pointers(a));
-  if (a.prefill == nullptr || a.prefill_count < 1) return invalid_argument("attention: no prefill blocks");
+  if (a.prefill == nullptr || a.counts == nullptr || a.prefill_count < 1) return invalid_argument("attention: no prefill blocks");
   if (a.sm_version != 90) return unimplemented("attention: the prefill kernel is sm_90a code");
   if (a.tree != nullptr) return unimplemented("attention: tree rows go to the tile kernel");
   if (a.q_heads / a.kv_heads > 128) return unimplemented("attention: groups above 128 heads");

@@ -69,18 +69,15 @@ void add_prefill(const AttentionSequence& s, int32_t seq, const AttentionShape& 
   }
 }
 
-// Cuts the line of tiles into equal runs.
-void deal(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) {
-  int64_t total = 0;
-  for (const Unit& u : units) total += u.tiles();
-  plan->worker_begin.push_back(0);
-  size_t unit = 0;
-  int32_t done = 0;  // tiles of `unit` dealt already
-  for (int32_t w = 0; w < workers; ++w) {
-    int64_t left = total * (w + 1) / workers - total * w / workers;
-    while (left > 0) {
-      const Unit& u = units[unit];
-      const int32_t take = static_cast<int32_t>(std::min<int64_t>(left, u.tiles() - done));
+// Cuts the line of tiles into segments that shrink towards its end.
+void cut(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) {
+  int64_t left = 0;
+  for (const Unit& u : units) left += u.tiles();
+  for (const Unit& u : units) {
+    for (int32_t done = 0; done < u.tiles();) {
+      const int32_t rest = u.tiles() - done;
+      int32_t take = static_cast<int32_t>(std::clamp<int64_t>(left / (2 * int64_t{workers}), 1, rest));
+      if (rest - take <= take / 2) take = rest;
       AttentionSegment s{u.seq, u.token_begin, static_cast<int16_t>(u.tokens), static_cast<int16_t>(u.kv_head),
                          u.step_tokens, u.tile_begin + done, u.tile_begin + done + take, -1, done == 0};
       if (take < u.tiles()) {
@@ -93,12 +90,7 @@ void deal(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) 
       plan->segments.push_back(s);
       left -= take;
       done += take;
-      if (done == u.tiles()) {
-        ++unit;
-        done = 0;
-      }
     }
-    plan->worker_begin.push_back(static_cast<int32_t>(plan->segments.size()));
   }
 }
 
@@ -119,9 +111,11 @@ Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequence
     }
   }
   for (const Unit& u : units) plan.unit_rows = std::max(plan.unit_rows, u.tokens * group);
-  deal(units, shape.workers, &plan);
+  cut(units, shape.workers, &plan);
   std::stable_sort(plan.prefill.begin(), plan.prefill.end(),
                    [](const AttentionPrefill& a, const AttentionPrefill& b) { return a.tiles > b.tiles; });
+  plan.counts = {static_cast<int32_t>(plan.segments.size()), static_cast<int32_t>(plan.merges.size()),
+                 static_cast<int32_t>(plan.prefill.size()), 0};
   return plan;
 }
 

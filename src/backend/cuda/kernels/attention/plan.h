@@ -1,17 +1,21 @@
-// The task list of an attention step: which worker (one resident thread block) computes which tiles.
+// The task list of an attention step: which runs of tiles exist, in the order in which they are taken.
 //
 // A pure function of integers, made once a step on the host and used by every layer. Arithmetic does not depend on it: a tile
 // is 256 keys counted from position 0 and starts from fresh accumulators, and tiles are merged in ascending order whoever
-// computed them. The list only decides who. Units (a block of query rows of one sequence x one kv head) are laid end to end,
-// and every worker gets an equal run of tiles of that line, so that no worker has more than one tile above another.
+// computed them. Units (a block of query rows of one sequence x one kv head) are laid end to end and cut into segments:
 //
-//   line of tiles   |-- unit 0 --|---- unit 1 ----|- unit 2 -|
-//   workers         |   w0   |   w1   |   w2   |   w3   |        unit 1 is split: its tiles are merged by a second launch
+//   line of tiles   |-- unit 0 --|------ unit 1 ------|- unit 2 -|
+//   segments        |   s0       |  s1   |  s2  | s3  |    s4    |      unit 1 is split: a second launch merges it
 //
-// A segment is a worker's share of one unit. The first segment of a split unit merges its own tiles and leaves one partial;
-// the others leave one partial a tile. Partials of a unit are consecutive and ascending.
+// A segment is 1 / (2 * workers) of what is left of the line, so segments shrink to one tile towards the end. Resident
+// thread blocks begin with the segment of their own number and take the next free one when done (the multiprocessors of one
+// device differ by a fifth in the bandwidth they get, so equal shares would wait for the slowest).
+//
+// The first segment of a split unit merges its own tiles and leaves one partial; the others leave one partial a tile.
+// Partials of a unit are consecutive and ascending.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,7 +39,7 @@ struct AttentionShape {
   int32_t q_heads = 0, kv_heads = 0;
   int32_t window = 0;        // 0 = all keys; else a row sees positions (pos - window, pos]
   bool causal = true;
-  int32_t workers = 0;       // resident thread blocks of the tile kernel
+  int32_t workers = 0;       // resident thread blocks that share the list
   int32_t small_rows = 16;   // query rows (token x head of the group) a small unit holds
   int32_t prefill_rows = 0;  // rows a prefill block holds; 0 = no prefill kernel: everything goes to the tile kernel
   int32_t prefill_from = 0;  // sequences with at least this many rows go to the prefill kernel
@@ -65,9 +69,9 @@ struct AttentionPrefill {
 
 struct AttentionPlan {
   std::vector<AttentionSegment> segments;
-  std::vector<int32_t> worker_begin;  // [workers + 1] into segments
   std::vector<AttentionMerge> merges;
   std::vector<AttentionPrefill> prefill;
+  std::array<int32_t, 4> counts = {};  // segments, merges, prefill blocks, 0: read by the kernels
   int32_t partial_slots = 0;
   int32_t unit_rows = 0;              // rows of a unit: tokens * group of the widest one
 };

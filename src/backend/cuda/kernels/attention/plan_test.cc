@@ -18,23 +18,21 @@ AttentionShape shape_of(int q_heads, int kv_heads, int workers) {
   return s;
 }
 
-// Every tile of every unit is dealt once, in order; shares differ by one tile at most; partials are consecutive.
+// Every tile of every unit is there once, in order; segments are no longer than their share; partials are consecutive.
 void check_plan(const std::vector<AttentionSequence>& sequences, const AttentionShape& shape, const AttentionPlan& plan) {
-  ASSERT_EQ(plan.worker_begin.size(), static_cast<size_t>(shape.workers) + 1);
-  int64_t least = 1 << 30, most = 0;
   std::map<std::tuple<int, int, int>, std::vector<AttentionSegment>> units;
-  for (int w = 0; w < shape.workers; ++w) {
-    int64_t tiles = 0;
-    for (int i = plan.worker_begin[w]; i < plan.worker_begin[w + 1]; ++i) {
-      const AttentionSegment& s = plan.segments[i];
-      ASSERT_LT(s.tile_begin, s.tile_end);
-      tiles += s.tile_end - s.tile_begin;
-      units[{s.seq, s.token_begin, s.kv_head}].push_back(s);
-    }
-    least = std::min(least, tiles);
-    most = std::max(most, tiles);
+  int64_t left = 0;
+  for (const AttentionSegment& s : plan.segments) left += s.tile_end - s.tile_begin;
+  for (const AttentionSegment& s : plan.segments) {
+    ASSERT_LT(s.tile_begin, s.tile_end);
+    const int64_t share = std::max<int64_t>(1, left / (2 * shape.workers));
+    EXPECT_LE(s.tile_end - s.tile_begin, share + share / 2);
+    left -= s.tile_end - s.tile_begin;
+    EXPECT_EQ(s.step_tokens, sequences[s.seq].tokens);
+    units[{s.seq, s.token_begin, s.kv_head}].push_back(s);
   }
-  EXPECT_LE(most - least, 1);
+  EXPECT_EQ(plan.counts[0], static_cast<int32_t>(plan.segments.size()));
+  EXPECT_EQ(plan.counts[1], static_cast<int32_t>(plan.merges.size()));
   size_t merges = 0;
   int slots = 0;
   for (const auto& [key, segments] : units) {
@@ -74,7 +72,7 @@ void check_plan(const std::vector<AttentionSequence>& sequences, const Attention
   EXPECT_EQ(plan.partial_slots, slots);
 }
 
-TEST(AttentionPlan, DealsEveryTileOnceAndEvenly) {
+TEST(AttentionPlan, HoldsEveryTileOnce) {
   std::mt19937 rng(4711);
   for (int round = 0; round < 300; ++round) {
     const int kv_heads = 1 << rng() % 4, group = 1 + rng() % 8;
@@ -99,19 +97,22 @@ TEST(AttentionPlan, DealsEveryTileOnceAndEvenly) {
   }
 }
 
-TEST(AttentionPlan, OneLongSequenceIsSharedByAllWorkers) {
+TEST(AttentionPlan, OneLongSequenceIsCutForAllWorkers) {
   const AttentionShape shape = shape_of(32, 8, 264);
   const std::vector<AttentionSequence> one = {{0, 1, 32768, 32767, false}};
   const Result<AttentionPlan> plan = plan_attention(one, shape);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->merges.size(), 8u);  // 8 heads x 128 tiles over 264 workers: 3 or 4 each
-  for (int w = 0; w < 264; ++w) {
-    int tiles = 0;
-    for (int i = plan->worker_begin[w]; i < plan->worker_begin[w + 1]; ++i) {
-      tiles += plan->segments[i].tile_end - plan->segments[i].tile_begin;
-    }
-    EXPECT_TRUE(tiles == 3 || tiles == 4);
-  }
+  EXPECT_EQ(plan->segments.size(), 1024u);  // 8 heads x 128 tiles
+  EXPECT_EQ(plan->merges.size(), 8u);
+  EXPECT_EQ(plan->partial_slots, 1024);
+}
+
+TEST(AttentionPlan, ShortSequencesStayWhole) {
+  const std::vector<AttentionSequence> two = {{0, 1, 256, 255, false}, {1, 1, 1, 0, false}};
+  const Result<AttentionPlan> plan = plan_attention(two, shape_of(32, 8, 264));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->segments.size(), 16u);
+  EXPECT_TRUE(plan->merges.empty());
 }
 
 TEST(AttentionPlan, ManyRowsGoToThePrefillKernelLongestFirst) {

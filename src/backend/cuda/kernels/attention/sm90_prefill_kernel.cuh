@@ -97,6 +97,7 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
   __syncthreads();
   ptx::wait_for_producers();
   ptx::release_dependents();
+  if (static_cast<int>(blockIdx.y) >= p.counts[2]) return;
   const AttentionPrefill job = p.prefill[blockIdx.y];
   const PrefillRange range = prefill_range(p, job);
 

@@ -31,24 +31,25 @@ struct TileConfig {
   static constexpr int kStatBytes = kRows * (4 + 16) * 4;
   static constexpr int kRingBytes = (kM > 1 ? 48 : 80) * 1024;  // leaves room for the merge kernel beside two blocks
   static constexpr int kStages = kRingBytes / kStageBytes < 2 ? 2 : kRingBytes / kStageBytes;
-  static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 : 0);
+  static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 + 96 : 0);
   static constexpr int kColumns = (kD / 8 + 3) / 4;  // 8-dim columns of O a warp owns at most
 };
 
 // Walks stages in the order in which they are consumed.
 struct StageCursor {
-  int32_t segment, segment_end, tile, tile_end, seq, kv_head, length, limit, start, base, token;
+  int32_t segment, tile, tile_end, seq, kv_head, length, limit, start, base, token;
   int32_t old;  // keys below it were there before this step
   int32_t stage, stage_begin, stage_end;
   bool values, valid;
 
-  __device__ void open_tile(const AttentionParams& p) {
+  // `next()` gives the segment after this one, anything beyond the list when there is none.
+  template <typename F>
+  __device__ void open_tile(const AttentionParams& p, const F& next) {
     for (;;) {
       while (tile >= tile_end) {
-        if (++segment >= segment_end) {
-          valid = false;
-          return;
-        }
+        segment = next();
+        valid = segment < p.counts[0];
+        if (!valid) return;
         open_segment(p);
       }
       stage_begin = max(start - tile * kTileKeys, 0) / 64;
@@ -68,7 +69,8 @@ struct StageCursor {
     old = length - s.step_tokens;
     base = p.tree != nullptr ? old : 0x7fffffff;
   }
-  __device__ void advance(const AttentionParams& p) {
+  template <typename F>
+  __device__ void advance(const AttentionParams& p, const F& next) {
     if (++stage < stage_end) return;
     if (!values) {
       values = true;
@@ -76,7 +78,7 @@ struct StageCursor {
       return;
     }
     ++tile;
-    open_tile(p);
+    open_tile(p, next);
   }
 };
 
@@ -175,16 +177,69 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
   }
 }
 
-// The fifth warp: keeps the ring full. Keys from before this step may be read before the kernel before this one ends.
+// How the fifth warp tells the others which segments it took: four numbers in flight.
+struct SegmentQueue {
+  static constexpr int kDepth = 4;
+  int32_t* number;        // [kDepth]
+  uint32_t full, empty;   // barriers
+  int32_t slot = 0, parity = 0;
+
+  __device__ void step() {
+    if (++slot == kDepth) slot = 0, parity ^= 1;
+  }
+  __device__ void push(int32_t segment) {
+    barrier_wait(empty + slot * 8, parity ^ 1);
+    if (threadIdx.x % 32 == 0) {
+      number[slot] = segment;
+      barrier_arrive(full + slot * 8);
+    }
+    __syncwarp();
+    step();
+  }
+  __device__ int32_t pop() {
+    barrier_wait(full + slot * 8, parity);
+    const int32_t segment = *static_cast<volatile int32_t*>(number + slot);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(empty + slot * 8);
+    step();
+    return segment;
+  }
+};
+
+// The fifth warp: takes segments and keeps the ring full. Keys from before this step may be read before the kernel before
+// this one ends.
 template <int kD, int kStages>
-__device__ void stream_stages(const AttentionParams& p, StageCursor c, char* ring, uint32_t full, uint32_t empty) {
+__device__ void stream_stages(const AttentionParams& p, char* ring, uint32_t full, uint32_t empty, SegmentQueue queue) {
   const int lane = threadIdx.x % 32;
+  StageCursor c{};
+  c.segment = blockIdx.x;
+  c.valid = c.segment < p.counts[0];
+  bool waited = false;
+  int32_t ahead = -1;  // a segment taken before it is needed, so that nobody waits for the counter
+  const auto take = [&] {
+    int32_t n = 0;
+    if (lane == 0) n = static_cast<int32_t>(atomicAdd(p.taken, 1u) + gridDim.x);
+    return n;
+  };
+  const auto next = [&] {
+    if (!waited) ptx::wait_for_producers();
+    waited = true;
+    const int32_t n = __shfl_sync(~0u, ahead >= 0 ? ahead : take(), 0);
+    ahead = take();
+    if (lane != 0) ahead = n;
+    queue.push(n);
+    return n;
+  };
+  queue.push(c.segment);
+  if (c.valid) {
+    c.open_segment(p);
+    c.open_tile(p, next);
+  }
   const auto blocks_of = [&](int32_t tile) {
     const int32_t key = tile * kTileKeys + lane % 16 * 16;
     return key < c.length ? p.table[int64_t{c.seq} * p.table_stride + (key >> p.block_shift)] : 0;
   };
   int32_t slot = 0, parity = 1;
-  bool waited = false;
   int32_t segment = -1, tile = -1, ids = 0, next_ids = 0;
   while (c.valid) {
     if (c.tile != tile || c.segment != segment) {
@@ -199,7 +254,13 @@ __device__ void stream_stages(const AttentionParams& p, StageCursor c, char* rin
     barrier_wait(empty + slot * 8, parity);
     bulk_stage<kD>(p, c, ids, ring + slot * (64 * kD * 2), full + slot * 8);
     if (++slot == kStages) slot = 0, parity ^= 1;
-    c.advance(p);
+    c.advance(p, next);
+  }
+  if (!waited) ptx::wait_for_producers();
+  // The last block to end leaves the counters as they were found.
+  if (lane == 0) {
+    __threadfence();
+    if (atomicAdd(p.taken + 1, 1u) + 1 == gridDim.x) p.taken[0] = p.taken[1] = 0;
   }
 }
 
@@ -292,18 +353,17 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
   const uint32_t full = ptx::shared_address(row_sum + C::kRows * 16), empty = full + C::kStages * 8;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
-  const int32_t segment_begin = p.worker_begin[blockIdx.x], segment_end = p.worker_begin[blockIdx.x + 1];
-  if (segment_begin >= segment_end) {
-    ptx::wait_for_producers();
-    return;
-  }
-  StageCursor load;
-  load.segment = segment_begin, load.segment_end = segment_end, load.valid = true;
+  SegmentQueue queue;
+  queue.full = empty + C::kStages * 8, queue.empty = queue.full + SegmentQueue::kDepth * 8;
+  queue.number = reinterpret_cast<int32_t*>(row_sum + C::kRows * 16) + (C::kStages + SegmentQueue::kDepth) * 4;
+  StageCursor load{};
   int32_t load_slot = 0, slot = 0, parity = 0;
+  // Without the fifth warp block b takes segments b, b + blocks, ...
+  const auto next_load = [&] { return load.segment + static_cast<int32_t>(gridDim.x); };
   const auto produce = [&] {
     if (load.valid) {
       copy_stage<kD>(p, load, ring + load_slot * C::kStageBytes);
-      load.advance(p);
+      load.advance(p, next_load);
     }
     ptx::copy_async_commit();
     load_slot = load_slot + 1 == C::kStages ? 0 : load_slot + 1;
@@ -314,13 +374,15 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
         barrier_init(full + i * 8, 1);
         barrier_init(empty + i * 8, 4);
       }
+      for (int i = 0; i < SegmentQueue::kDepth; ++i) {
+        barrier_init(queue.full + i * 8, 1);
+        barrier_init(queue.empty + i * 8, 4);
+      }
       fence_barrier_init();
     }
     __syncthreads();
     if (warp == 4) {
-      load.open_segment(p);
-      load.open_tile(p);
-      stream_stages<kD, C::kStages>(p, load, smem, full, empty);
+      stream_stages<kD, C::kStages>(p, smem, full, empty, queue);
       return;
     }
     ptx::wait_for_producers();
@@ -328,8 +390,11 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
   } else {
     ptx::wait_for_producers();
     ptx::release_dependents();
+    load.segment = blockIdx.x;
+    load.valid = load.segment < p.counts[0];
+    if (!load.valid) return;
     load.open_segment(p);
-    load.open_tile(p);
+    load.open_tile(p, next_load);
     for (int i = 0; i < C::kStages - 1; ++i) produce();
   }
   const auto sync = [&] {
@@ -358,7 +423,11 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 
 
   TileState<kD, kM> state;
   uint32_t q_frag[kM == 1 ? kD / 16 : 1][4];
-  for (int32_t segment = segment_begin; segment < segment_end; ++segment) {
+  int32_t own = blockIdx.x;
+  for (;;) {
+    const int32_t segment = kBulk ? queue.pop() : own;
+    if (segment >= p.counts[0]) break;
+    own += gridDim.x;
     const AttentionSegment s = p.segments[segment];
     const int rows = s.tokens * p.group;
     const int32_t length = p.kv_len[s.seq];

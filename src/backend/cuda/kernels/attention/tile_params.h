@@ -15,8 +15,9 @@ struct AttentionParams {
   const int32_t* pos;
   const float* sinks;
   const uint32_t* tree;
+  const int32_t* counts;  // segments, merges, prefill blocks
+  unsigned int* taken;    // segments handed out beyond the first of each block; blocks that are done
   const AttentionSegment* segments;
-  const int32_t* worker_begin;
   const AttentionMerge* merges;
   const AttentionPrefill* prefill;
   float* partial_o;   // [slot, unit_rows, head_dim]
