@@ -67,7 +67,7 @@ constexpr int64_t attention_workspace_bytes(int64_t slots, int32_t unit_rows, in
 }
 
 // Thread blocks of the tile kernel that one multiprocessor holds: workers = this * multiprocessors.
-int32_t attention_workers_per_sm(int32_t head_dim, int32_t unit_rows);
+int32_t attention_workers_per_sm(int32_t head_dim);
 
 // Rows a prefill block holds, 0 where the device or head size has no prefill kernel.
 int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim);

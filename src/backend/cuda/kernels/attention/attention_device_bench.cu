@@ -190,7 +190,7 @@ void run_all() {
   for (int d : {64, 80, 96, 256}) {
     Model other = m;
     other.head_dim = d;
-    bench("16 x 2k", other, {std::vector<int>(16, 2048)}, Form::kTile16, 16, w);
+    bench("16 x 2k", other, {std::vector<int>(16, 2048)}, Form::kTile16, 16, attention_workers_per_sm(d) * sms);
   }
   bench("prefill causal 8k", m, {{8192}, 8192}, Form::kPrefill, 16, w);
   bench("prefill causal 2k", m, {{2048}, 2048}, Form::kPrefill, 16, w);

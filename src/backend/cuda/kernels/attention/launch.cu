@@ -128,8 +128,8 @@ std::string shape_name(const AttentionArgs& a) {
 
 }  // namespace
 
-int32_t attention_workers_per_sm(int32_t head_dim, int32_t unit_rows) {
-  return head_dim == 256 && unit_rows > 16 ? 1 : 2;
+int32_t attention_workers_per_sm(int32_t head_dim) {
+  return head_dim > 128 ? 1 : 2;
 }
 
 int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim) {

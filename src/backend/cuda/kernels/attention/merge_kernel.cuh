@@ -46,6 +46,10 @@ __global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ Atte
   if (!exists || row >= job.tokens * p.group) return;
   const int64_t at0 = int64_t{job.slot_begin} * p.unit_rows + row;
   const auto issue = [&](int first) {
+    if (first >= job.slots) {
+      ptx::copy_async_commit();
+      return make_float2(BORA_NEG_INF, 0.0f);
+    }
     const int buffer = first / kMergeBatch % 2;
     const int count = min(job.slots - first, kMergeBatch);
     const int piece = thread % 16 * 4;

@@ -8,7 +8,7 @@
 //   segments        |   s0       |  s1   |  s2  | s3  |    s4    |      unit 1 is split: a second launch merges it
 //
 // A segment is 1 / (2 * workers) of what is left of the line, so segments shrink to one tile towards the end. Resident
-// thread blocks begin with the segment of their own number and take the next free one when done (the multiprocessors of one
+// thread blocks begin with two segments of their own and take the next free one when done (the multiprocessors of one
 // device differ by a fifth in the bandwidth they get, so equal shares would wait for the slowest).
 //
 // The first segment of a split unit merges its own tiles and leaves one partial; the others leave one partial a tile.

@@ -153,12 +153,13 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
     const uint64_t q_matrix = wgmma_matrix(ptx::shared_address(q_smem), 0, 1024);
     const uint32_t ring_at = ptx::shared_address(ring);
     int slot = 0, parity = 0;
+    // Turns: one warpgroup holds the tensor cores for P V of a tile and Q K^T of the next, the other is in its softmax.
     if (kTurns && group == 1) named_arrive(4, 256);
+    if (kTurns) named_sync(4 + group, 256);
 
     for (int32_t tile = range.tile_begin; tile < range.tile_end; ++tile) {
       // S = Q K^T, two stages.
       float score[2][64];
-      if (kTurns) named_sync(4 + group, 256);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = slot + half < C::kStages ? slot + half : slot + half - C::kStages;
@@ -231,6 +232,7 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
       float tile_o[kD / 2];
       pin(tile_o);
       pin(prob);
+      if (kTurns) named_sync(4 + group, 256);
       wgmma_fence();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -263,6 +265,7 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
 #pragma unroll
       for (int i = 0; i < kD / 2; ++i) o[i] = merged(o[i], a[i / 2 % 2], tile_o[i], b[i / 2 % 2]);
     }
+    if (kTurns) named_arrive(5 - group, 256);
     if (kTurns && group == 0) named_sync(4, 256);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

@@ -29,7 +29,7 @@ struct TileConfig {
   static constexpr int kQBytes = kRows * kD * 2;
   static constexpr int kPBytes = kRows * kTileKeys * 2;
   static constexpr int kStatBytes = kRows * (4 + 16) * 4;
-  static constexpr int kRingBytes = (kM > 1 ? 48 : 80) * 1024;  // leaves room for the merge kernel beside two blocks
+  static constexpr int kRingBytes = (kM > 1 ? 48 : kBulk && kD > 128 ? 160 : 80) * 1024;  // leaves room for the merge kernel beside two blocks
   static constexpr int kStages = kRingBytes / kStageBytes < 2 ? 2 : kRingBytes / kStageBytes;
   static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 + 96 : 0);
   static constexpr int kColumns = (kD / 8 + 3) / 4;  // 8-dim columns of O a warp owns at most
@@ -215,19 +215,15 @@ __device__ void stream_stages(const AttentionParams& p, char* ring, uint32_t ful
   c.segment = blockIdx.x;
   c.valid = c.segment < p.counts[0];
   bool waited = false;
-  int32_t ahead = -1;  // a segment taken before it is needed, so that nobody waits for the counter
-  const auto take = [&] {
-    int32_t n = 0;
-    if (lane == 0) n = static_cast<int32_t>(atomicAdd(p.taken, 1u) + gridDim.x);
-    return n;
-  };
+  // Two segments a block are its own; then it takes free ones, always one before it is needed, so that nobody waits for the
+  // counter.
+  int32_t ahead = blockIdx.x + gridDim.x;
   const auto next = [&] {
+    const int32_t n = __shfl_sync(~0u, ahead, 0);
+    queue.push(n);
     if (!waited) ptx::wait_for_producers();
     waited = true;
-    const int32_t n = __shfl_sync(~0u, ahead >= 0 ? ahead : take(), 0);
-    ahead = take();
-    if (lane != 0) ahead = n;
-    queue.push(n);
+    if (lane == 0) ahead = static_cast<int32_t>(atomicAdd(p.taken, 1u) + 2 * gridDim.x);
     return n;
   };
   queue.push(c.segment);
@@ -340,7 +336,7 @@ __device__ void store_rows(const AttentionParams& p, const TileState<kD, kM>& t,
 }
 
 template <typename T, int kD, int kM, bool kBulk>
-__global__ void __launch_bounds__(kBulk ? 160 : 128, kM == 1 || kD <= 128 ? 2 : 1)
+__global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !kBulk) ? 2 : 1)
     tile_kernel(const __grid_constant__ AttentionParams p) {
   using C = TileConfig<T, kD, kM, kBulk>;
   extern __shared__ __align__(128) char smem[];
