@@ -3,7 +3,7 @@
 //   warpgroup 0       producer: one warp streams K0 K1 V0 V1 (128 keys each) of every tile through a ring by bulk copies of
 //                     16 tokens; the cache is laid out as wgmma wants it
 //   warpgroups 1, 2   64 rows each: S = Q K^T [64, 256] in registers, softmax, O_t = P V from zero with P in registers,
-//                     merge into O. While one is in its softmax the other feeds the tensor cores.
+//                     merge into O. One's softmax may run beside the other's products.
 //
 // Registers of a consumer thread: S 128 (then P 64 and O_t 64), O 64. Bytes moved: K and V once per block (from the L2 when
 // the blocks of a sequence run together); q and out once. Keys at or beyond kv_len enter as zeros. Longest blocks start first.
@@ -78,7 +78,7 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
   }
 }
 
-template <typename T, int kD, bool kTurns>
+template <typename T, int kD>
 __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__ AttentionParams p) {
   using C = PrefillConfig<T, kD>;
   extern __shared__ char raw[];
@@ -153,9 +153,6 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
     const uint64_t q_matrix = wgmma_matrix(ptx::shared_address(q_smem), 0, 1024);
     const uint32_t ring_at = ptx::shared_address(ring);
     int slot = 0, parity = 0;
-    // Turns: one warpgroup holds the tensor cores for P V of a tile and Q K^T of the next, the other is in its softmax.
-    if (kTurns && group == 1) named_arrive(4, 256);
-    if (kTurns) named_sync(4 + group, 256);
 
     for (int32_t tile = range.tile_begin; tile < range.tile_end; ++tile) {
       // S = Q K^T, two stages.
@@ -174,7 +171,6 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
         }
         wgmma_commit();
       }
-      if (kTurns) named_arrive(5 - group, 256);
       const bool masked = tile * kTileKeys < all_begin || (tile + 1) * kTileKeys > all_end;
       float top[2] = {BORA_NEG_INF, BORA_NEG_INF};
 #pragma unroll
@@ -232,7 +228,6 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
       float tile_o[kD / 2];
       pin(tile_o);
       pin(prob);
-      if (kTurns) named_sync(4 + group, 256);
       wgmma_fence();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -265,8 +260,6 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
 #pragma unroll
       for (int i = 0; i < kD / 2; ++i) o[i] = merged(o[i], a[i / 2 % 2], tile_o[i], b[i / 2 % 2]);
     }
-    if (kTurns) named_arrive(5 - group, 256);
-    if (kTurns && group == 0) named_sync(4, 256);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int r = row0 + h * 8;
@@ -283,10 +276,10 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
   }
 }
 
-template <typename T, int kD, bool kTurns>
+template <typename T, int kD>
 Status launch_prefill(const AttentionParams& p, int32_t blocks, const LaunchOn& on) {
   using C = PrefillConfig<T, kD>;
-  return launch("attention prefill_kernel", prefill_kernel<T, kD, kTurns>, Grid{dim3(p.kv_heads, blocks), dim3(C::kThreads), C::kSmem}, on, p);
+  return launch("attention prefill_kernel", prefill_kernel<T, kD>, Grid{dim3(p.kv_heads, blocks), dim3(C::kThreads), C::kSmem}, on, p);
 }
 
 }  // namespace bora::cuda
