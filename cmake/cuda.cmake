@@ -1,7 +1,7 @@
 # CUDA, when BORA_CUDA is on: the language, the architectures and the rule for a folder of kernels.
 #
-# Portable code is compiled for sm_80 (and its PTX, for what comes after); files named sm90_*.cu use Hopper's own
-# instructions and are compiled for sm_90a alone. The runtime is linked statically: a binary needs the driver only.
+# Every file is compiled for sm_80 (with its PTX, for what comes after) and for sm_90a; files named sm90_*.cu use Hopper's
+# own instructions throughout and are compiled for sm_90a alone. The runtime is linked statically: a binary needs the driver only.
 # bora_cuda_library(NAME <target> DIR <folder> [LIBS ...])
 #   every *.cu below the folder goes into one static library, except *_device_bench.cu, an executable each, and
 #   *_device_test.cu, which become one gtest binary
@@ -18,7 +18,6 @@ set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 
 set(BORA_CUDA_FLAGS --expt-relaxed-constexpr -lineinfo -Xptxas -v -O3 -Xcompiler -Wall,-Wextra,-Wno-unused-parameter
     CACHE STRING "Options of nvcc for kernels")
-# One kernel file at most compiles for two targets; the second thread is idle otherwise.
 # Hopper gets code of its own also from portable files: dependent launch exists from sm_90, and a kernel that is launched
 # dependent without waiting would race.
 set(BORA_CUDA_PORTABLE -gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90a,code=sm_90a)
@@ -59,7 +58,7 @@ function(bora_cuda_library)
   if(BORA_TESTS AND tests)
     add_executable(${M_NAME}_device_test ${tests})
     target_link_libraries(${M_NAME}_device_test PRIVATE ${M_NAME} gtest_main gtest Threads::Threads)
-    target_link_options(${M_NAME}_device_test PRIVATE -static-libstdc++ -static-libgcc)
+    target_link_options(${M_NAME}_device_test PRIVATE -Wl,--as-needed -static-libstdc++ -static-libgcc)
     bora_cuda_flags(${M_NAME}_device_test)
     string(REPLACE "_" "-" group ${M_NAME}_device_test)
     add_test(NAME ${group} COMMAND ${M_NAME}_device_test)
