@@ -1,5 +1,6 @@
-// Attention bench: JSON lines. Every time stands beside its share of the read stream measured in the same run (decode) or
-// its TFLOP/s (prefill). Caches rotate so that no launch finds its keys in the L2; launches are replayed from one graph.
+// Attention bench: JSON lines. Every time stands beside its share of the read stream measured in the same run
+// (decode) or its TFLOP/s (prefill). Caches rotate so that no launch finds its keys in the L2; launches are
+// replayed from one graph.
 #include "backend/cuda/kernels/attention/device_harness.cuh"
 #include "backend/cuda/kernels/attention/device_time.cuh"
 
@@ -76,7 +77,7 @@ std::string only;  // cases whose name holds this
 
 struct Step {
   std::vector<int> lengths;
-  int tokens = 1;  // rows of each sequence, at its end
+  int tokens = 1;         // rows of each sequence, at its end
   bool in_order = false;  // blocks one behind the other instead of shuffled
 };
 
@@ -98,7 +99,8 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   begin.push_back(total);
   const int64_t block_bytes = kv_block_bytes(m.head_dim, m.block_tokens, m.kv_heads);
   const int64_t cache_bytes = block_bytes * blocks;
-  const int copies = static_cast<int>(std::max<int64_t>(form == Form::kPrefill ? 1 : 2, (int64_t{400} << 20) / (2 * cache_bytes)));
+  const int copies = static_cast<int>(
+      std::max<int64_t>(form == Form::kPrefill ? 1 : 2, (int64_t{400} << 20) / (2 * cache_bytes)));
   std::vector<int> ids(int64_t{blocks} * copies);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int>(i);
   if (!step.in_order) std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
@@ -111,11 +113,12 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
       }
     }
   }
-  DeviceArray<uint16_t> k(cache_bytes / 2 * copies), v(cache_bytes / 2 * copies), q(int64_t{total} * m.q_heads * m.head_dim),
-      out(q.size());
+  DeviceArray<uint16_t> k(cache_bytes / 2 * copies), v(cache_bytes / 2 * copies),
+      q(int64_t{total} * m.q_heads * m.head_dim), out(q.size());
   for (const auto* a : {&k, &v, &q}) fill_random<<<2048, 256>>>(a->get(), a->size());
   BORA_CUDA_OK(cudaDeviceSynchronize());
-  AttentionShape shape{m.q_heads, m.kv_heads, m.window, m.causal, workers, unit_rows, form == Form::kPrefill ? 128 : 0, 0};
+  AttentionShape shape{
+      m.q_heads, m.kv_heads, m.window, m.causal, workers, unit_rows, form == Form::kPrefill ? 128 : 0, 0};
   Result<AttentionPlan> planned = plan_attention(sequences, shape);
   if (!planned.ok()) std::exit(1);
   const AttentionPlan& plan = *planned;
@@ -127,13 +130,15 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, unit_rows, m.head_dim) / 4);
   AttentionArgs a;
-  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
+  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads,
+  a.kv_heads = m.kv_heads;
   a.q = q.get(), a.out = out.get(), a.q_stride = a.out_stride = m.q_heads * m.head_dim;
   a.k = k.get(), a.v = v.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();
   a.scale = m.scale, a.causal = m.causal;
   a.segments = segments.get(), a.workers = workers, a.counts = counts.get(), a.taken = taken.get();
-  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()), a.merge_rows = std::max(plan.unit_rows, 1);
+  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()),
+  a.merge_rows = std::max(plan.unit_rows, 1);
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots, a.unit_rows = unit_rows;
   const int launches = form == Form::kPrefill ? 4 : std::max(8, copies * 2);
@@ -146,24 +151,30 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   double flops = 0;
   for (size_t s = 0; s < lengths.size(); ++s) {
     keys += lengths[s];
-    for (int i = 0; i < sequences[s].tokens; ++i) flops += 4.0 * (sequences[s].pos + i + 1) * m.head_dim * m.q_heads;
+    for (int i = 0; i < sequences[s].tokens; ++i)
+      flops += 4.0 * (sequences[s].pos + i + 1) * m.head_dim * m.q_heads;
   }
   const double bytes = 2.0 * keys * m.kv_heads * m.head_dim * 2;
-  std::printf("{\"bench\": \"attention\", \"case\": \"%s\", \"form\": \"%s\", \"dtype\": \"%s\", \"head_dim\": %d, \"workers\": %d, "
-              "\"unit_rows\": %d, \"us\": %.2f, \"kv_bytes\": %.0f, \"tb_s\": %.3f, \"share_of_read_stream\": %.3f, "
-              "\"tflop_s\": %.1f, \"splits\": %d, \"slots\": %d}\n",
-              name.c_str(), form_name(form), std::string(dtype_name(m.dtype)).c_str(), m.head_dim, workers, unit_rows, us, bytes,
-              bytes / us / 1e6, bytes / us / 1e6 / measured_stream, flops / us / 1e6, a.merge_count, plan.partial_slots);
+  std::printf(
+      "{\"bench\": \"attention\", \"case\": \"%s\", \"form\": \"%s\", \"dtype\": \"%s\", \"head_dim\": %d, "
+      "\"workers\": %d, "
+      "\"unit_rows\": %d, \"us\": %.2f, \"kv_bytes\": %.0f, \"tb_s\": %.3f, \"share_of_read_stream\": %.3f, "
+      "\"tflop_s\": %.1f, \"splits\": %d, \"slots\": %d}\n",
+      name.c_str(), form_name(form), std::string(dtype_name(m.dtype)).c_str(), m.head_dim, workers, unit_rows,
+      us, bytes, bytes / us / 1e6, bytes / us / 1e6 / measured_stream, flops / us / 1e6, a.merge_count,
+      plan.partial_slots);
   std::fflush(stdout);
 }
 
 void run_all() {
   measured_stream = stream_tb_s(int64_t{only.empty() ? 4 : 1} << 30, 4);
   if (only.empty()) {
-    std::printf("{\"bench\": \"read_stream\", \"tb_s_4gib\": %.3f, \"tb_s_128mib\": %.3f, \"tb_s_4gib_in_random_4kib\": %.3f, "
-                "\"tb_s_1gib_in_random_4kib\": %.3f}\n",
-                measured_stream, stream_tb_s(int64_t{128} << 20, 16), pieces_tb_s(int64_t{4} << 30, 4),
-                pieces_tb_s(int64_t{1} << 30, 4));
+    std::printf(
+        "{\"bench\": \"read_stream\", \"tb_s_4gib\": %.3f, \"tb_s_128mib\": %.3f, "
+        "\"tb_s_4gib_in_random_4kib\": %.3f, "
+        "\"tb_s_1gib_in_random_4kib\": %.3f}\n",
+        measured_stream, stream_tb_s(int64_t{128} << 20, 16), pieces_tb_s(int64_t{4} << 30, 4),
+        pieces_tb_s(int64_t{1} << 30, 4));
   }
   Model m;
   m.q_heads = 32, m.kv_heads = 8, m.scale = 0.08838835f;
@@ -190,7 +201,8 @@ void run_all() {
   for (int d : {64, 80, 96, 256}) {
     Model other = m;
     other.head_dim = d;
-    bench("16 x 2k", other, {std::vector<int>(16, 2048)}, Form::kTile16, 16, attention_workers_per_sm(d) * sms);
+    bench("16 x 2k", other, {std::vector<int>(16, 2048)}, Form::kTile16, 16,
+          attention_workers_per_sm(d) * sms);
   }
   bench("prefill causal 8k", m, {{8192}, 8192}, Form::kPrefill, 16, w);
   bench("prefill causal 2k", m, {{2048}, 2048}, Form::kPrefill, 16, w);

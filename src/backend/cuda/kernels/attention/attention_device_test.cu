@@ -7,17 +7,19 @@
 namespace bora::cuda::harness {
 namespace {
 
-
-void report(const std::string& name, bool ok, const std::string& detail = "") { EXPECT_TRUE(ok) << name << " " << detail; }
-
-std::string label(const Model& m) {
-  return std::string(dtype_name(m.dtype)) + " d" + std::to_string(m.head_dim) + " g" + std::to_string(m.q_heads / m.kv_heads) +
-         (m.window > 0 ? " window" : "") + (m.softcap > 0 ? " softcap" : "") + (m.sinks ? " sinks" : "") +
-         (m.causal ? "" : " full") + (m.block_tokens != 16 ? " block" + std::to_string(m.block_tokens) : "");
+void report(const std::string& name, bool ok, const std::string& detail = "") {
+  EXPECT_TRUE(ok) << name << " " << detail;
 }
 
-// Largest |out - ref| over its bound: 2 u A + 2^-14 A (1 + scores) + 2^-24 sum|v| / l, A = sum p |v| / l, u = the unit
-// roundoff of the dtype (P and the output are rounded once each).
+std::string label(const Model& m) {
+  return std::string(dtype_name(m.dtype)) + " d" + std::to_string(m.head_dim) + " g" +
+         std::to_string(m.q_heads / m.kv_heads) + (m.window > 0 ? " window" : "") +
+         (m.softcap > 0 ? " softcap" : "") + (m.sinks ? " sinks" : "") + (m.causal ? "" : " full") +
+         (m.block_tokens != 16 ? " block" + std::to_string(m.block_tokens) : "");
+}
+
+// Largest |out - ref| over its bound: 2 u A + 2^-14 A (1 + scores) + 2^-24 sum|v| / l, A = sum p |v| / l, u =
+// the unit roundoff of the dtype (P and the output are rounded once each).
 double worst_error(const Model& m, const Work& w, const std::vector<uint16_t>& out, int row) {
   const double u = m.dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11;
   double worst = 0;
@@ -61,7 +63,8 @@ double worst_error(const Model& m, const Work& w, const std::vector<uint16_t>& o
   return worst;
 }
 
-bool same_rows(const Model& m, const std::vector<uint16_t>& a, int row_a, const std::vector<uint16_t>& b, int row_b, int rows) {
+bool same_rows(const Model& m, const std::vector<uint16_t>& a, int row_a, const std::vector<uint16_t>& b,
+               int row_b, int rows) {
   const size_t n = int64_t{m.q_heads} * m.head_dim;
   return std::memcmp(a.data() + row_a * n, b.data() + row_b * n, rows * n * 2) == 0;
 }
@@ -75,7 +78,8 @@ void accuracy(const Model& m, Form form, int length) {
   }
   report("float64 " + label(m) + " " + form_name(form) + " " + std::to_string(length), worst <= 1,
          "error/bound " + std::to_string(worst));
-  testing::Test::RecordProperty(std::string(form_name(form)) + "_" + std::to_string(length), std::to_string(worst));
+  testing::Test::RecordProperty(std::string(form_name(form)) + "_" + std::to_string(length),
+                                std::to_string(worst));
 }
 
 // All ways to come by the rows of one sequence of `length` tokens.
@@ -84,17 +88,20 @@ void equality(const Model& m, int length, bool prefill, int border_step = 16) {
   const std::string name = "== " + label(m) + " " + std::to_string(length) + " ";
   std::vector<Form> forms = {Form::kTileWide};
   if (prefill) forms.push_back(Form::kPrefill);
-  for (Form f : forms) report(name + form_name(f), same_rows(m, want, 0, run(m, {{9, length, 0, length}}, f, 264), 0, length));
+  for (Form f : forms)
+    report(name + form_name(f), same_rows(m, want, 0, run(m, {{9, length, 0, length}}, f, 264), 0, length));
   Model portable = m;
   portable.sm = 80;
-  report(name + "portable", same_rows(m, want, 0, run(portable, {{9, length, 0, length}}, Form::kTile16, 264), 0, length));
+  report(name + "portable",
+         same_rows(m, want, 0, run(portable, {{9, length, 0, length}}, Form::kTile16, 264), 0, length));
   for (int workers : {1, 7, 132}) {
     report(name + "workers " + std::to_string(workers),
            same_rows(m, want, 0, run(m, {{9, length, 0, length}}, Form::kTile16, workers), 0, length));
   }
   Model wide = m;
   wide.block_tokens = 64;
-  report(name + "blocks of 64", same_rows(m, want, 0, run(wide, {{9, length, 0, length}}, Form::kTile16, 264), 0, length));
+  report(name + "blocks of 64",
+         same_rows(m, want, 0, run(wide, {{9, length, 0, length}}, Form::kTile16, 264), 0, length));
   // Decode: one token; verification: up to five.
   for (int pos : {0, 15, 16, 254, 255, 256, 257, 511, 512, length - 1}) {
     if (pos < 0 || pos >= length) continue;
@@ -124,7 +131,8 @@ void equality(const Model& m, int length, bool prefill, int border_step = 16) {
     if (f == Form::kPrefill && !prefill) continue;
     bool ok = true;
     for (int border = 16; border < length; border += border_step) {
-      ok = ok && same_rows(m, want, border, run(m, {{9, length, border, length - border}}, f, 264), 0, length - border);
+      ok = ok && same_rows(m, want, border, run(m, {{9, length, border, length - border}}, f, 264), 0,
+                           length - border);
       ok = ok && same_rows(m, want, border - 16, run(m, {{9, border, border - 16, 16}}, f, 264), 0, 16);
     }
     report(name + "chunked at every 16, " + form_name(f), ok);
@@ -143,11 +151,14 @@ void tree(const Model& m, int base) {
     std::vector<int> path;
     for (int r = row; r >= 0; r = parent[r]) path.insert(path.begin(), r);
     const int depth = static_cast<int>(path.size());
-    const std::vector<uint16_t> chain = run(m, {{21, base + depth, base, depth, {}, path}}, Form::kTile16, 264);
+    const std::vector<uint16_t> chain =
+        run(m, {{21, base + depth, base, depth, {}, path}}, Form::kTile16, 264);
     ok = ok && same_rows(m, chain, depth - 1, got, row, 1);
     Model portable = m;
     portable.sm = 80;
-    if (row == 5) ok = ok && same_rows(m, chain, depth - 1, run(portable, {{21, base + n, base, n, parent, all}}, Form::kTile16, 264), row, 1);
+    if (row == 5)
+      ok = ok && same_rows(m, chain, depth - 1,
+                           run(portable, {{21, base + n, base, n, parent, all}}, Form::kTile16, 264), row, 1);
   }
   report("== tree " + label(m) + " base " + std::to_string(base), ok);
 }
@@ -223,9 +234,11 @@ TEST(AttentionDeviceArguments, BadOnesLaunchNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionDevice,
-                         testing::Combine(testing::Values(DType::kBF16, DType::kF16), testing::Values(64, 80, 96, 128, 256)),
+                         testing::Combine(testing::Values(DType::kBF16, DType::kF16),
+                                          testing::Values(64, 80, 96, 128, 256)),
                          [](const auto& info) {
-                           return std::string(dtype_name(std::get<0>(info.param))) + "_d" + std::to_string(std::get<1>(info.param));
+                           return std::string(dtype_name(std::get<0>(info.param))) + "_d" +
+                                  std::to_string(std::get<1>(info.param));
                          });
 
 }  // namespace

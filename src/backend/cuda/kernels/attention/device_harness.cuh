@@ -1,8 +1,14 @@
-// Harness of the device test and bench: builds a paged cache and a step on the device, runs a form, returns the rows.
+// Harness of the device test and bench: builds a paged cache and a step on the device, runs a form, returns
+// the rows.
 //
-// Contents are functions of (sequence id, position, head, dim), so that one sequence has the same keys, values and queries
-// in every batch, chunking and block order. Blocks are handed out in a shuffled order and the cache starts as NaN.
+// Contents are functions of (sequence id, position, head, dim), so that one sequence has the same keys,
+// values and queries in every batch, chunking and block order. Blocks are handed out in a shuffled order and
+// the cache starts as NaN.
 #pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,30 +19,29 @@
 #include <string>
 #include <vector>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
 #include "backend/cuda/kernels/attention/attention.h"
 #include "backend/cuda/kernels/attention/kv_layout.h"
 
 namespace bora::cuda::harness {
 
-#define BORA_CUDA_OK(expr)                                                                            \
-  do {                                                                                                \
-    const cudaError_t bora_error = (expr);                                                            \
-    if (bora_error != cudaSuccess) {                                                                  \
-      std::printf("%s:%d %s: %s\n", __FILE__, __LINE__, #expr, cudaGetErrorString(bora_error));       \
-      std::exit(1);                                                                                   \
-    }                                                                                                 \
+#define BORA_CUDA_OK(expr)                                                                      \
+  do {                                                                                          \
+    const cudaError_t bora_error = (expr);                                                      \
+    if (bora_error != cudaSuccess) {                                                            \
+      std::printf("%s:%d %s: %s\n", __FILE__, __LINE__, #expr, cudaGetErrorString(bora_error)); \
+      std::exit(1);                                                                             \
+    }                                                                                           \
   } while (false)
 
 template <typename T>
 class DeviceArray {
  public:
-  explicit DeviceArray(size_t count) : count_(count) { BORA_CUDA_OK(cudaMalloc(&data_, std::max<size_t>(count, 4) * sizeof(T))); }
+  explicit DeviceArray(size_t count) : count_(count) {
+    BORA_CUDA_OK(cudaMalloc(&data_, std::max<size_t>(count, 4) * sizeof(T)));
+  }
   explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
-    if (!host.empty()) BORA_CUDA_OK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+    if (!host.empty())
+      BORA_CUDA_OK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -116,7 +121,9 @@ struct Work {
 
 enum class Form { kTile16, kTileWide, kPrefill };
 
-inline const char* form_name(Form f) { return f == Form::kTile16 ? "tile16" : f == Form::kTileWide ? "tile-wide" : "prefill"; }
+inline const char* form_name(Form f) {
+  return f == Form::kTile16 ? "tile16" : f == Form::kTileWide ? "tile-wide" : "prefill";
+}
 
 inline int depth_of(const Work& w, int row) {
   int d = 0;
@@ -144,7 +151,8 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   int row0 = 0, next = 0;
   for (size_t s = 0; s < works.size(); ++s) {
     const Work& w = works[s];
-    for (int b = 0; b < (w.kv_len + m.block_tokens - 1) / m.block_tokens; ++b) table[s * pages + b] = ids[next++];
+    for (int b = 0; b < (w.kv_len + m.block_tokens - 1) / m.block_tokens; ++b)
+      table[s * pages + b] = ids[next++];
     for (int t = 0; t < w.kv_len; ++t) {
       // The step's row i lies at cache position base + i.
       const int base = w.kv_len - w.tokens;
@@ -153,7 +161,8 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
         for (int d = 0; d < m.head_dim; ++d) {
           const int64_t where = (table[s * pages + t / m.block_tokens] * block_bytes +
                                  h * kv_chunk_bytes(m.head_dim, m.block_tokens) +
-                                 kv_offset(m.head_dim, t % m.block_tokens, d)) / 2;
+                                 kv_offset(m.head_dim, t % m.block_tokens, d)) /
+                                2;
           k[where] = encode(content(1, w.id, at, h, d), m.dtype);
           v[where] = encode(content(2, w.id, at, h, d), m.dtype);
         }
@@ -182,7 +191,8 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
 
   AttentionArgs a;
   a.unit_rows = form == Form::kTileWide ? (m.head_dim == 256 ? 32 : 64) : 16;
-  AttentionShape shape{m.q_heads, m.kv_heads, m.window, m.causal, workers, a.unit_rows, form == Form::kPrefill ? 128 : 0, 0};
+  AttentionShape shape{
+      m.q_heads, m.kv_heads, m.window, m.causal, workers, a.unit_rows, form == Form::kPrefill ? 128 : 0, 0};
   Result<AttentionPlan> planned = plan_attention(sequences, shape);
   if (!planned.ok()) {
     std::printf("plan: %s\n", planned.status().to_string().c_str());
@@ -201,7 +211,8 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   DeviceArray<AttentionMerge> merges(plan.merges);
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, a.unit_rows, m.head_dim) / 4);
-  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
+  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads,
+  a.kv_heads = m.kv_heads;
   a.q = dq.get(), a.out = out.get(), a.q_stride = a.out_stride = m.q_heads * m.head_dim;
   a.k = dk.get(), a.v = dv.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();
@@ -209,7 +220,8 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   a.sinks = m.sinks ? dsinks.get() : nullptr;
   if (any_tree) a.tree = dtree.get(), a.tree_words = 1;
   a.segments = segments.get(), a.workers = workers, a.counts = counts.get(), a.taken = taken.get();
-  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()), a.merge_rows = std::max(plan.unit_rows, 1);
+  a.merges = merges.get(), a.merge_count = static_cast<int>(plan.merges.size()),
+  a.merge_rows = std::max(plan.unit_rows, 1);
   a.prefill = prefill.get(), a.prefill_count = static_cast<int>(plan.prefill.size());
   a.partial = partial.get(), a.partial_slots = plan.partial_slots;
   if (!plan.segments.empty()) check(launch_attention_tiles(a, {nullptr, true}));

@@ -47,22 +47,26 @@ namespace {
 
 // Device-specific kernels come first: the first record that fits is taken.
 const TileKernel* const kTileKernels[] = {
-    &kSm90TileBf16D64R16, &kSm90TileBf16D80R16, &kSm90TileBf16D96R16, &kSm90TileBf16D128R16,
-    &kSm90TileBf16D256R16, &kSm90TileF16D64R16, &kSm90TileF16D80R16, &kSm90TileF16D96R16,
-    &kSm90TileF16D128R16, &kSm90TileF16D256R16,
-    &kTileBf16D64R16, &kTileBf16D64R64, &kTileBf16D80R16, &kTileBf16D80R64,
-    &kTileBf16D96R16, &kTileBf16D96R64, &kTileBf16D128R16, &kTileBf16D128R64,
-    &kTileBf16D256R16, &kTileBf16D256R32, &kTileF16D64R16, &kTileF16D64R64,
-    &kTileF16D80R16, &kTileF16D80R64, &kTileF16D96R16, &kTileF16D96R64,
-    &kTileF16D128R16, &kTileF16D128R64, &kTileF16D256R16, &kTileF16D256R32,
+    &kSm90TileBf16D64R16,  &kSm90TileBf16D80R16, &kSm90TileBf16D96R16, &kSm90TileBf16D128R16,
+    &kSm90TileBf16D256R16, &kSm90TileF16D64R16,  &kSm90TileF16D80R16,  &kSm90TileF16D96R16,
+    &kSm90TileF16D128R16,  &kSm90TileF16D256R16, &kTileBf16D64R16,     &kTileBf16D64R64,
+    &kTileBf16D80R16,      &kTileBf16D80R64,     &kTileBf16D96R16,     &kTileBf16D96R64,
+    &kTileBf16D128R16,     &kTileBf16D128R64,    &kTileBf16D256R16,    &kTileBf16D256R32,
+    &kTileF16D64R16,       &kTileF16D64R64,      &kTileF16D80R16,      &kTileF16D80R64,
+    &kTileF16D96R16,       &kTileF16D96R64,      &kTileF16D128R16,     &kTileF16D128R64,
+    &kTileF16D256R16,      &kTileF16D256R32,
 };
 
 const MergeKernel* const kMergeKernels[] = {
-    &kMergeBf16, &kMergeF16,
+    &kMergeBf16,
+    &kMergeF16,
 };
 
 const PrefillKernel* const kPrefillKernels[] = {
-    &kPrefillBf16D64, &kPrefillBf16D128, &kPrefillF16D64, &kPrefillF16D128,
+    &kPrefillBf16D64,
+    &kPrefillBf16D128,
+    &kPrefillF16D64,
+    &kPrefillF16D128,
 };
 
 constexpr float kLog2E = 1.4426950408889634f;
@@ -71,8 +75,8 @@ bool aligned16(const void* p) { return (reinterpret_cast<uintptr_t>(p) & 15) == 
 
 Status check_shape(const AttentionArgs& a) {
   if (a.kv_heads < 1 || a.q_heads < a.kv_heads || a.q_heads % a.kv_heads != 0) {
-    return invalid_argument("attention: " + std::to_string(a.q_heads) + " query heads over " + std::to_string(a.kv_heads) +
-                            " kv heads");
+    return invalid_argument("attention: " + std::to_string(a.q_heads) + " query heads over " +
+                            std::to_string(a.kv_heads) + " kv heads");
   }
   if (a.block_tokens < 16 || (a.block_tokens & (a.block_tokens - 1)) != 0) {
     return invalid_argument("attention: blocks of " + std::to_string(a.block_tokens) +
@@ -88,8 +92,8 @@ Status check_shape(const AttentionArgs& a) {
 }
 
 Status check_pointers(const AttentionArgs& a) {
-  if (a.q == nullptr || a.out == nullptr || a.k == nullptr || a.v == nullptr || a.table == nullptr || a.kv_len == nullptr ||
-      a.pos == nullptr) {
+  if (a.q == nullptr || a.out == nullptr || a.k == nullptr || a.v == nullptr || a.table == nullptr ||
+      a.kv_len == nullptr || a.pos == nullptr) {
     return invalid_argument("attention: null pointer among q, out, k, v, table, kv_len, pos");
   }
   if (!aligned16(a.q) || !aligned16(a.out) || !aligned16(a.k) || !aligned16(a.v)) {
@@ -128,9 +132,7 @@ std::string shape_name(const AttentionArgs& a) {
 
 }  // namespace
 
-int32_t attention_workers_per_sm(int32_t head_dim) {
-  return head_dim > 128 ? 1 : 2;
-}
+int32_t attention_workers_per_sm(int32_t head_dim) { return head_dim > 128 ? 1 : 2; }
 
 int32_t attention_prefill_rows(int32_t sm_version, int32_t head_dim) {
   return sm_version == 90 && (head_dim == 64 || head_dim == 128) ? 128 : 0;
@@ -151,8 +153,8 @@ Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
   }
   if (!aligned16(a.partial)) return invalid_argument("attention: the workspace must be aligned to 16 bytes");
   if (a.q_heads / a.kv_heads > a.unit_rows) {
-    return unimplemented("attention: a group of " + std::to_string(a.q_heads / a.kv_heads) + " heads does not fit a unit of " +
-                         std::to_string(a.unit_rows) + " rows");
+    return unimplemented("attention: a group of " + std::to_string(a.q_heads / a.kv_heads) +
+                         " heads does not fit a unit of " + std::to_string(a.unit_rows) + " rows");
   }
   const AttentionParams p = params(a);
   for (const TileKernel* kernel : kTileKernels) {
@@ -166,20 +168,22 @@ Status launch_attention_tiles(const AttentionArgs& a, const LaunchOn& on) {
       if (merge->dtype == a.dtype) return merge->launch(p, {a.merge_count, a.merge_rows, a.head_dim}, on);
     }
   }
-  return unimplemented("attention: no tile kernel for " + shape_name(a) + ", units of " + std::to_string(a.unit_rows) +
-                       " rows");
+  return unimplemented("attention: no tile kernel for " + shape_name(a) + ", units of " +
+                       std::to_string(a.unit_rows) + " rows");
 }
 
 Status launch_attention_prefill(const AttentionArgs& a, const LaunchOn& on) {
   BORA_TRY(check_shape(a));
   BORA_TRY(check_pointers(a));
-  if (a.prefill == nullptr || a.counts == nullptr || a.prefill_count < 1) return invalid_argument("attention: no prefill blocks");
+  if (a.prefill == nullptr || a.counts == nullptr || a.prefill_count < 1)
+    return invalid_argument("attention: no prefill blocks");
   if (a.sm_version != 90) return unimplemented("attention: the prefill kernel is sm_90a code");
   if (a.tree != nullptr) return unimplemented("attention: tree rows go to the tile kernel");
   if (a.q_heads / a.kv_heads > 128) return unimplemented("attention: groups above 128 heads");
   const AttentionParams p = params(a);
   for (const PrefillKernel* kernel : kPrefillKernels) {
-    if (kernel->dtype == a.dtype && kernel->head_dim == a.head_dim) return kernel->launch(p, a.prefill_count, on);
+    if (kernel->dtype == a.dtype && kernel->head_dim == a.head_dim)
+      return kernel->launch(p, a.prefill_count, on);
   }
   return unimplemented("attention: no prefill kernel for " + shape_name(a));
 }

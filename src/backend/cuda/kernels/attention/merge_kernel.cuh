@@ -1,7 +1,9 @@
-// Merges the partials of split units in ascending order of tiles, by the same two instructions a tile as everywhere.
+// Merges the partials of split units in ascending order of tiles, by the same two instructions a tile as
+// everywhere.
 //
-// A block takes 64 dims of one row: 64 slots at a time (16 KB) come to shared memory by cp.async, two batches in flight;
-// each of the first 64 threads then walks its own dim. Grid: (merge, row of the unit, 64-dim slab).
+// A block takes 64 dims of one row: 64 slots at a time (16 KB) come to shared memory by cp.async, two batches
+// in flight; each of the first 64 threads then walks its own dim. Grid: (merge, row of the unit, 64-dim
+// slab).
 #pragma once
 
 #include "backend/cuda/kernels/attention/softmax.cuh"
@@ -31,7 +33,8 @@ __device__ __forceinline__ void scan_max(float x, float& before, float& with, fl
 }
 
 template <typename T>
-__global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ AttentionParams p, int32_t head_dim) {
+__global__ void __launch_bounds__(128)
+    merge_kernel(const __grid_constant__ AttentionParams p, int32_t head_dim) {
   __shared__ __align__(16) float values[2][kMergeBatch][64];
   __shared__ __align__(16) float4 factors[kMergeBatch];  // a, b, l of the slot
   __shared__ float exchange[2];
@@ -58,7 +61,8 @@ __global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ Atte
 #pragma unroll
     for (int i = 0; i < kMergeBatch / 8; ++i) {
       const int s = i * 8 + thread / 16;
-      if (s < count && piece < dims) ptx::copy_async_16(ptx::shared_address(&values[buffer][s][piece]), from + s * step, true);
+      if (s < count && piece < dims)
+        ptx::copy_async_16(ptx::shared_address(&values[buffer][s][piece]), from + s * step, true);
     }
     ptx::copy_async_commit();
     if (thread >= count) return make_float2(BORA_NEG_INF, 0.0f);
@@ -71,7 +75,8 @@ __global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ Atte
     scan_max(stats.x, before, with, m, exchange);
     const float ref = finite_or_zero(with);
     if (thread < kMergeBatch) {
-      factors[thread] = make_float4(exp2_approx(__fsub_rn(before, ref)), exp2_approx(__fsub_rn(stats.x, ref)), stats.y, 0.0f);
+      factors[thread] = make_float4(exp2_approx(__fsub_rn(before, ref)), exp2_approx(__fsub_rn(stats.x, ref)),
+                                    stats.y, 0.0f);
     }
     ptx::copy_async_wait<1>();
     __syncthreads();
@@ -92,7 +97,8 @@ __global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ Atte
   if (thread >= dims) return;
   const int head = job.kv_head * p.group + row % p.group;
   const float factor = final_factor(m, l, p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
-  T* out = static_cast<T*>(p.out) + (job.token_begin + row / p.group) * p.out_stride + int64_t{head} * head_dim;
+  T* out =
+      static_cast<T*>(p.out) + (job.token_begin + row / p.group) * p.out_stride + int64_t{head} * head_dim;
   out[dim0 + thread] = T(__fmul_rn(o, factor));
 }
 

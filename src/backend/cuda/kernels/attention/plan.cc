@@ -12,9 +12,11 @@ struct Unit {
 };
 
 Status check(std::span<const AttentionSequence> sequences, const AttentionShape& shape) {
-  if (shape.kv_heads < 1 || shape.q_heads < shape.kv_heads || shape.q_heads % shape.kv_heads != 0 || shape.kv_heads > 32767) {
-    return invalid_argument("attention plan: " + std::to_string(shape.q_heads) + " query heads are no multiple of " +
-                            std::to_string(shape.kv_heads) + " kv heads");
+  if (shape.kv_heads < 1 || shape.q_heads < shape.kv_heads || shape.q_heads % shape.kv_heads != 0 ||
+      shape.kv_heads > 32767) {
+    return invalid_argument("attention plan: " + std::to_string(shape.q_heads) +
+                            " query heads are no multiple of " + std::to_string(shape.kv_heads) +
+                            " kv heads");
   }
   if (shape.workers < 1) return invalid_argument("attention plan: no workers");
   if (shape.window < 0 || shape.small_rows < 1 || shape.small_rows > 1024 || shape.prefill_rows < 0) {
@@ -33,8 +35,8 @@ Status check(std::span<const AttentionSequence> sequences, const AttentionShape&
 }
 
 // Tiles that rows [row, row + n) of a sequence can see.
-void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t row, int32_t n, int32_t* begin,
-                int32_t* end) {
+void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t row, int32_t n,
+                int32_t* begin, int32_t* end) {
   int32_t limit = s.kv_len;
   int32_t start = 0;
   if (shape.causal && !s.tree) limit = std::min(limit, s.pos + row + n);
@@ -44,7 +46,8 @@ void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t
   *end = std::max(*begin, (limit + kTileKeys - 1) / kTileKeys);
 }
 
-void add_units(const AttentionSequence& s, int32_t seq, const AttentionShape& shape, std::vector<Unit>* units) {
+void add_units(const AttentionSequence& s, int32_t seq, const AttentionShape& shape,
+               std::vector<Unit>* units) {
   const int32_t group = shape.q_heads / shape.kv_heads;
   const int32_t step = s.tree ? 1 : unit_tokens(shape.small_rows, group);
   for (int32_t head = 0; head < shape.kv_heads; ++head) {
@@ -78,8 +81,10 @@ void cut(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) {
       const int32_t rest = u.tiles() - done;
       int32_t take = static_cast<int32_t>(std::clamp<int64_t>(left / (2 * int64_t{workers}), 1, rest));
       if (rest - take <= take / 2) take = rest;
-      AttentionSegment s{u.seq, u.token_begin, static_cast<int16_t>(u.tokens), static_cast<int16_t>(u.kv_head),
-                         u.step_tokens, u.tile_begin + done, u.tile_begin + done + take, -1, done == 0};
+      AttentionSegment s{
+          u.seq,         u.token_begin,       static_cast<int16_t>(u.tokens), static_cast<int16_t>(u.kv_head),
+          u.step_tokens, u.tile_begin + done, u.tile_begin + done + take,     -1,
+          done == 0};
       if (take < u.tiles()) {
         s.partial = plan->partial_slots;
         const int32_t slots = s.first ? 1 : take;
@@ -96,7 +101,8 @@ void cut(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) {
 
 }  // namespace
 
-Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequences, const AttentionShape& shape) {
+Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequences,
+                                     const AttentionShape& shape) {
   BORA_TRY(check(sequences, shape));
   AttentionPlan plan;
   std::vector<Unit> units;

@@ -18,8 +18,10 @@ AttentionShape shape_of(int q_heads, int kv_heads, int workers) {
   return s;
 }
 
-// Every tile of every unit is there once, in order; segments are no longer than their share; partials are consecutive.
-void check_plan(const std::vector<AttentionSequence>& sequences, const AttentionShape& shape, const AttentionPlan& plan) {
+// Every tile of every unit is there once, in order; segments are no longer than their share; partials are
+// consecutive.
+void check_plan(const std::vector<AttentionSequence>& sequences, const AttentionShape& shape,
+                const AttentionPlan& plan) {
   std::map<std::tuple<int, int, int>, std::vector<AttentionSegment>> units;
   int64_t left = 0;
   for (const AttentionSegment& s : plan.segments) left += s.tile_end - s.tile_begin;
@@ -39,7 +41,8 @@ void check_plan(const std::vector<AttentionSequence>& sequences, const Attention
     const AttentionSequence& q = sequences[std::get<0>(key)];
     const AttentionSegment& first = segments.front();
     int limit = q.kv_len, start = 0;
-    if (shape.causal && !q.tree) limit = std::min(limit, q.pos + (first.token_begin - q.token_begin) + first.tokens);
+    if (shape.causal && !q.tree)
+      limit = std::min(limit, q.pos + (first.token_begin - q.token_begin) + first.tokens);
     if (shape.window > 0) {
       start = std::max(0, q.pos + (q.tree ? 0 : first.token_begin - q.token_begin) - shape.window + 1);
     }
@@ -118,7 +121,8 @@ TEST(AttentionPlan, ShortSequencesStayWhole) {
 TEST(AttentionPlan, ManyRowsGoToThePrefillKernelLongestFirst) {
   AttentionShape shape = shape_of(32, 8, 264);
   shape.prefill_rows = 128, shape.prefill_from = 65;
-  const std::vector<AttentionSequence> mixed = {{0, 1, 100, 99, false}, {1, 512, 1024, 512, false}, {513, 4, 604, 600, true}};
+  const std::vector<AttentionSequence> mixed = {
+      {0, 1, 100, 99, false}, {1, 512, 1024, 512, false}, {513, 4, 604, 600, true}};
   const Result<AttentionPlan> plan = plan_attention(mixed, shape);
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->prefill.size(), 16u);  // 32 tokens a block

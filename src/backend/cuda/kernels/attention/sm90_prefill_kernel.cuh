@@ -1,12 +1,15 @@
 // The prefill kernel of sm_90a: 128 query rows of one kv head a block, wgmma, the tile kernel's bits.
 //
-//   warpgroup 0       producer: one warp streams K0 K1 V0 V1 (128 keys each) of every tile through a ring by bulk copies of
+//   warpgroup 0       producer: one warp streams K0 K1 V0 V1 (128 keys each) of every tile through a ring by
+//   bulk copies of
 //                     16 tokens; the cache is laid out as wgmma wants it
-//   warpgroups 1, 2   64 rows each: S = Q K^T [64, 256] in registers, softmax, O_t = P V from zero with P in registers,
+//   warpgroups 1, 2   64 rows each: S = Q K^T [64, 256] in registers, softmax, O_t = P V from zero with P in
+//   registers,
 //                     merge into O. One's softmax may run beside the other's products.
 //
-// Registers of a consumer thread: S 128 (then P 64 and O_t 64), O 64. Bytes moved: K and V once per block (from the L2 when
-// the blocks of a sequence run together); q and out once. Keys at or beyond kv_len enter as zeros. Longest blocks start first.
+// Registers of a consumer thread: S 128 (then P 64 and O_t 64), O 64. Bytes moved: K and V once per block
+// (from the L2 when the blocks of a sequence run together); q and out once. Keys at or beyond kv_len enter as
+// zeros. Longest blocks start first.
 #pragma once
 
 #include "backend/cuda/kernels/attention/kv_layout.h"
@@ -45,8 +48,8 @@ __device__ inline PrefillRange prefill_range(const AttentionParams& p, const Att
 
 // Keys [key0, key0 + 128) of K or V into a stage laid out like the cache; called by one warp.
 template <int kD>
-__device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& job, const char* cache, int32_t length,
-                              int32_t key0, char* stage, uint32_t full) {
+__device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& job, const char* cache,
+                              int32_t length, int32_t key0, char* stage, uint32_t full) {
   const int lane = threadIdx.x % 32;
   const int32_t block_tokens = 1 << p.block_shift;
   const int32_t* table = p.table + int64_t{job.seq} * p.table_stride;
@@ -55,7 +58,8 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
   const int whole = present / 16;
   if (present < 128) {  // keys at or beyond the length become zeros
     for (int i = present * (kD / 8) + lane; i < 128 * (kD / 8); i += 32) {
-      *reinterpret_cast<uint4*>(stage + kv_offset(kD, i / (kD / 8), i % (kD / 8) * 8)) = make_uint4(0, 0, 0, 0);
+      *reinterpret_cast<uint4*>(stage + kv_offset(kD, i / (kD / 8), i % (kD / 8) * 8)) =
+          make_uint4(0, 0, 0, 0);
     }
     fence_async();
   }
@@ -73,7 +77,8 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
     const int slab = (lane - 16) / 2, t = whole * 16 + lane % 2 * 8;
     const int rows = min(present - t, 8);
     if (slab < kD / 64 && rows > 0) {
-      bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from(t) + slab * 1024, rows * 128, full);
+      bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from(t) + slab * 1024,
+                rows * 128, full);
     }
   }
 }
@@ -84,7 +89,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
   extern __shared__ char raw[];
   char* smem = raw + (1024 - (ptx::shared_address(raw) & 1023)) % 1024;
   char* ring = smem + C::kQBytes;
-  const uint32_t full = ptx::shared_address(ring + C::kStages * C::kStageBytes), empty = full + C::kStages * 8;
+  const uint32_t full = ptx::shared_address(ring + C::kStages * C::kStageBytes),
+                 empty = full + C::kStages * 8;
   const int warpgroup = threadIdx.x / 128;
   const int lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
@@ -124,9 +130,9 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
       const int r = i / (kD / 8), piece = i % (kD / 8), row = group * 64 + r;
       uint4 value = make_uint4(0, 0, 0, 0);
       if (row < rows) {
-        value = *reinterpret_cast<const uint4*>(static_cast<const T*>(p.q) +
-                                                (job.token_begin + row / p.group) * p.q_stride +
-                                                int64_t{static_cast<int>(blockIdx.x) * p.group + row % p.group} * kD + piece * 8);
+        value = *reinterpret_cast<const uint4*>(
+            static_cast<const T*>(p.q) + (job.token_begin + row / p.group) * p.q_stride +
+            int64_t{static_cast<int>(blockIdx.x) * p.group + row % p.group} * kD + piece * 8);
       }
       *reinterpret_cast<uint4*>(q_smem + piece / 8 * 8192 + r * 128 + ((piece % 8) ^ (r & 7)) * 16) = value;
     }
@@ -143,7 +149,9 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
     }
     // Tiles in [free_begin, free_end) need no mask for any row of this warpgroup.
     const int32_t first_pos = p.pos[job.token_begin], last_pos = p.pos[job.token_begin + job.tokens - 1];
-    const int32_t all_end = rows < (group + 1) * 64 ? 0 : p.causal ? min(first_pos + 1, range.length) : range.length;
+    const int32_t all_end = rows < (group + 1) * 64 ? 0
+                            : p.causal              ? min(first_pos + 1, range.length)
+                                                    : range.length;
     const int32_t all_begin = p.window > 0 ? last_pos - p.window + 1 : 0;
 
     float o[kD / 2];
@@ -166,8 +174,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
         const uint64_t k_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 0, kD * 16);
 #pragma unroll
         for (int k = 0; k < kD / 16; ++k) {
-          wgmma(score[half], q_matrix + (k / 4 * 8192 + k % 4 * 32) / 16, k_matrix + (k / 4 * 1024 + k % 4 * 32) / 16, k != 0,
-                T());
+          wgmma(score[half], q_matrix + (k / 4 * 8192 + k % 4 * 32) / 16,
+                k_matrix + (k / 4 * 1024 + k % 4 * 32) / 16, k != 0, T());
         }
         wgmma_commit();
       }
@@ -175,8 +183,10 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
       float top[2] = {BORA_NEG_INF, BORA_NEG_INF};
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if (half == 0) wgmma_wait<1>();
-        else wgmma_wait<0>();
+        if (half == 0)
+          wgmma_wait<1>();
+        else
+          wgmma_wait<0>();
         pin(score[half]);
         if (lane == 0) {
           const int at = slot + half < C::kStages ? slot + half : slot + half - C::kStages;
@@ -236,7 +246,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
         const uint64_t v_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 1024, kD * 16);
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
-          wgmma_values(tile_o, prob + (half * 8 + k) * 4, v_matrix + k * (16 * kD * 2) / 16, half + k != 0, T());
+          wgmma_values(tile_o, prob + (half * 8 + k) * 4, v_matrix + k * (16 * kD * 2) / 16, half + k != 0,
+                       T());
         }
         wgmma_commit();
       }
@@ -279,7 +290,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
 template <typename T, int kD>
 Status launch_prefill(const AttentionParams& p, int32_t blocks, const LaunchOn& on) {
   using C = PrefillConfig<T, kD>;
-  return launch("attention prefill_kernel", prefill_kernel<T, kD>, Grid{dim3(p.kv_heads, blocks), dim3(C::kThreads), C::kSmem}, on, p);
+  return launch("attention prefill_kernel", prefill_kernel<T, kD>,
+                Grid{dim3(p.kv_heads, blocks), dim3(C::kThreads), C::kSmem}, on, p);
 }
 
 }  // namespace bora::cuda

@@ -5,11 +5,13 @@
 //   s'  = cap * tanh(s * scale / cap)         c = log2(e)                  with softcap
 //   m_t = max over visible keys of s', times c          (-inf when no key is visible)
 //   p   = 2^(s' * c - m_t)  by one fused multiply-add and ex2.approx; 0 at invisible keys
-//   l_t: 16 chains by (key / 16 mod 4, key / 2 mod 4), each over ascending keys; chains of unlike key / 16 are added
+//   l_t: 16 chains by (key / 16 mod 4, key / 2 mod 4), each over ascending keys; chains of unlike key / 16
+//   are added
 //        ((0 + 1) + 2) + 3 and the four results (0 + 1) + (2 + 3)
 //   O_t = p rounded to the cache's dtype, times v, accumulated from zero over ascending 16-key steps
 // Merge, ascending t, from m = -inf, l = 0, O = 0:
-//   m' = max(m, m_t), a = 2^(m - m'), b = 2^(m_t - m'); l = fma(l_t, b, l * a); O = fma(O_t, b, O * a); m = m'
+//   m' = max(m, m_t), a = 2^(m - m'), b = 2^(m_t - m'); l = fma(l_t, b, l * a); O = fma(O_t, b, O * a); m =
+//   m'
 // A tile without visible keys leaves m, l and O as they are, to the bit. After the last tile a sink z adds
 // 2^(z log2(e) - m') to l in the same manner; the row is O * (1 / l), or zeros when l = 0.
 #pragma once

@@ -1,15 +1,18 @@
-// The tile kernel: attention of units of 16 * M query rows by mma.sync, for decode, verification and mixed batches.
+// The tile kernel: attention of units of 16 * M query rows by mma.sync, for decode, verification and mixed
+// batches.
 //
-// A resident block of 4 warps walks its run of segments (plan.h). Per tile of 256 keys the stages K0..K3 then V0..V3 of 64
-// keys stream through one ring of shared memory by cp.async, several stages ahead, across tiles and units alike.
+// A resident block of 4 warps walks its run of segments (plan.h). Per tile of 256 keys the stages K0..K3 then
+// V0..V3 of 64 keys stream through one ring of shared memory by cp.async, several stages ahead, across tiles
+// and units alike.
 //
 //   Q K^T   warp w takes keys 16w..16w+15 of each stage: S[rows, 256] lies in registers, a quarter a warp
-//   max, P  row maxima meet in shared memory; P goes to shared memory in the cache's dtype, sums as 16 chains a row
-//   P V     warp w takes 8-dim columns w, w + 4, ...: ascending keys from zero accumulators, then the merge in registers
+//   max, P  row maxima meet in shared memory; P goes to shared memory in the cache's dtype, sums as 16 chains
+//   a row P V     warp w takes 8-dim columns w, w + 4, ...: ascending keys from zero accumulators, then the
+//   merge in registers
 //
-// Bytes moved: K and V once per unit; q, out and the partials of split units beside them. Rows of a unit are token-major:
-// row r = token r / group, head r % group. Stages without a visible key are neither loaded nor computed (they would add
-// exact zeros); keys at or beyond kv_len are filled with zeros and never read.
+// Bytes moved: K and V once per unit; q, out and the partials of split units beside them. Rows of a unit are
+// token-major: row r = token r / group, head r % group. Stages without a visible key are neither loaded nor
+// computed (they would add exact zeros); keys at or beyond kv_len are filled with zeros and never read.
 #pragma once
 
 #include "backend/cuda/kernels/attention/kv_layout.h"
@@ -20,7 +23,8 @@
 
 namespace bora::cuda {
 
-// kBulk: sm_90a, a fifth warp streams by bulk copies and mbarriers; else every warp copies its share by cp.async.
+// kBulk: sm_90a, a fifth warp streams by bulk copies and mbarriers; else every warp copies its share by
+// cp.async.
 template <typename T, int kD, int kM, bool kBulk>
 struct TileConfig {
   static constexpr int kThreads = kBulk ? 160 : 128;
@@ -29,9 +33,13 @@ struct TileConfig {
   static constexpr int kQBytes = kRows * kD * 2;
   static constexpr int kPBytes = kRows * kTileKeys * 2;
   static constexpr int kStatBytes = kRows * (4 + 16) * 4;
-  static constexpr int kRingBytes = (kM > 1 ? 48 : kBulk && kD > 128 ? 160 : 80) * 1024;  // leaves room for the merge kernel beside two blocks
+  static constexpr int kRingBytes = (kM > 1              ? 48
+                                     : kBulk && kD > 128 ? 160
+                                                         : 80) *
+                                    1024;  // leaves room for the merge kernel beside two blocks
   static constexpr int kStages = kRingBytes / kStageBytes < 2 ? 2 : kRingBytes / kStageBytes;
-  static constexpr int kSmem = kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 + 96 : 0);
+  static constexpr int kSmem =
+      kStages * kStageBytes + kQBytes + kPBytes + kStatBytes + (kBulk ? kStages * 16 + 96 : 0);
   static constexpr int kColumns = (kD / 8 + 3) / 4;  // 8-dim columns of O a warp owns at most
 };
 
@@ -82,7 +90,8 @@ struct StageCursor {
   }
 };
 
-// Cache position of logical key `key` of tree row `token`: below `base` the key itself, else the row's n-th ancestor.
+// Cache position of logical key `key` of tree row `token`: below `base` the key itself, else the row's n-th
+// ancestor.
 __device__ inline int32_t tree_key(const AttentionParams& p, int32_t token, int32_t base, int32_t key) {
   if (key < base) return key;
   int32_t left = key - base;
@@ -110,7 +119,8 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
       const int32_t key = key0 + t < c.limit ? tree_key(p, c.token, c.base, key0 + t) : -1;
       const bool ok = key >= 0 && key < c.length;
       const char* from = cache;
-      if (ok) from += table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), dim);
+      if (ok)
+        from += table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), dim);
       ptx::copy_async_16(dst + static_cast<uint32_t>(kv_offset(kD, t, dim)), from, ok);
     }
     return;
@@ -128,12 +138,12 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
   }
 }
 
-// The same stage by one warp: a group of 16 keys is one bulk copy; at the sequence's end the rows of a slab that are there
-// are one. Rows at or beyond the length become zeros, tree rows are looked up one by one. `ids` holds the block of group
-// `lane` of the tile.
+// The same stage by one warp: a group of 16 keys is one bulk copy; at the sequence's end the rows of a slab
+// that are there are one. Rows at or beyond the length become zeros, tree rows are looked up one by one.
+// `ids` holds the block of group `lane` of the tile.
 template <int kD>
-__device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids, char* stage,
-                                           uint32_t full) {
+__device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids,
+                                           char* stage, uint32_t full) {
   const int lane = threadIdx.x % 32;
   const int32_t key0 = c.tile * kTileKeys + c.stage * 64;
   const int32_t block_tokens = 1 << p.block_shift;
@@ -163,7 +173,8 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
   const int32_t block = __shfl_sync(~0u, ids, c.stage * 4 + (lane < 4 ? lane : whole) % 4);
   const uint32_t to = ptx::shared_address(stage);
   if (lane < whole) {
-    const char* from = cache + block * p.block_stride + kv_offset(kD, (key0 + lane * 16) & (block_tokens - 1), 0);
+    const char* from =
+        cache + block * p.block_stride + kv_offset(kD, (key0 + lane * 16) & (block_tokens - 1), 0);
     bulk_copy(to + lane * (16 * kD * 2), from, 16 * kD * 2, full);
   } else if (lane >= 16 && present % 16 != 0) {  // lanes 16 + (slab, eight): the last group's rows
     const int slab = (lane - 16) / 2, eight = lane % 2;
@@ -171,7 +182,8 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
     if (slab < kv_slabs(kD) && rows > 0) {
       const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
       const int t = whole * 16 + eight * 8;
-      const char* from = cache + block * p.block_stride + kv_offset(kD, (key0 + t) & (block_tokens - 1), 0) + slab * 1024;
+      const char* from =
+          cache + block * p.block_stride + kv_offset(kD, (key0 + t) & (block_tokens - 1), 0) + slab * 1024;
       bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from, rows * row, full);
     }
   }
@@ -180,8 +192,8 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
 // How the fifth warp tells the others which segments it took: four numbers in flight.
 struct SegmentQueue {
   static constexpr int kDepth = 4;
-  int32_t* number;        // [kDepth]
-  uint32_t full, empty;   // barriers
+  int32_t* number;       // [kDepth]
+  uint32_t full, empty;  // barriers
   int32_t slot = 0, parity = 0;
 
   __device__ void step() {
@@ -206,17 +218,18 @@ struct SegmentQueue {
   }
 };
 
-// The fifth warp: takes segments and keeps the ring full. Keys from before this step may be read before the kernel before
-// this one ends.
+// The fifth warp: takes segments and keeps the ring full. Keys from before this step may be read before the
+// kernel before this one ends.
 template <int kD, int kStages>
-__device__ void stream_stages(const AttentionParams& p, char* ring, uint32_t full, uint32_t empty, SegmentQueue queue) {
+__device__ void stream_stages(const AttentionParams& p, char* ring, uint32_t full, uint32_t empty,
+                              SegmentQueue queue) {
   const int lane = threadIdx.x % 32;
   StageCursor c{};
   c.segment = blockIdx.x;
   c.valid = c.segment < p.counts[0];
   bool waited = false;
-  // Two segments a block are its own; then it takes free ones, always one before it is needed, so that nobody waits for the
-  // counter.
+  // Two segments a block are its own; then it takes free ones, always one before it is needed, so that nobody
+  // waits for the counter.
   int32_t ahead = blockIdx.x + gridDim.x;
   const auto next = [&] {
     const int32_t n = __shfl_sync(~0u, ahead, 0);
@@ -260,7 +273,8 @@ __device__ void stream_stages(const AttentionParams& p, char* ring, uint32_t ful
   }
 }
 
-// Shared-memory offset of piece `piece` (8 dims) of row `r` (0..15) in a 16-row group laid out like a stage's.
+// Shared-memory offset of piece `piece` (8 dims) of row `r` (0..15) in a 16-row group laid out like a
+// stage's.
 template <int kD>
 __device__ __forceinline__ uint32_t piece_offset(int r, int piece) {
   const int slab = piece / 8;
@@ -312,7 +326,8 @@ __device__ void store_partial(const AttentionParams& p, const TileState<kD, kM>&
 }
 
 template <typename T, int kD, int kM>
-__device__ void store_rows(const AttentionParams& p, const TileState<kD, kM>& t, const AttentionSegment& s, int rows) {
+__device__ void store_rows(const AttentionParams& p, const TileState<kD, kM>& t, const AttentionSegment& s,
+                           int rows) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
@@ -321,7 +336,8 @@ __device__ void store_rows(const AttentionParams& p, const TileState<kD, kM>& t,
       const int r = i * 16 + lane / 4 + h * 8;
       if (r >= rows) continue;
       const int head = s.kv_head * p.group + r % p.group;
-      const float factor = final_factor(t.m[i][h], t.l[i][h], p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
+      const float factor =
+          final_factor(t.m[i][h], t.l[i][h], p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
       T* out = static_cast<T*>(p.out) + (s.token_begin + r / p.group) * p.out_stride + int64_t{head} * kD;
 #pragma unroll
       for (int j = 0; j < TileState<kD, kM>::kColumns; ++j) {
@@ -351,7 +367,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
 
   SegmentQueue queue;
   queue.full = empty + C::kStages * 8, queue.empty = queue.full + SegmentQueue::kDepth * 8;
-  queue.number = reinterpret_cast<int32_t*>(row_sum + C::kRows * 16) + (C::kStages + SegmentQueue::kDepth) * 4;
+  queue.number =
+      reinterpret_cast<int32_t*>(row_sum + C::kRows * 16) + (C::kStages + SegmentQueue::kDepth) * 4;
   StageCursor load{};
   int32_t load_slot = 0, slot = 0, parity = 0;
   // Without the fifth warp block b takes segments b, b + blocks, ...
@@ -394,10 +411,13 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
     for (int i = 0; i < C::kStages - 1; ++i) produce();
   }
   const auto sync = [&] {
-    if constexpr (kBulk) named_sync(1, 128);
-    else __syncthreads();
+    if constexpr (kBulk)
+      named_sync(1, 128);
+    else
+      __syncthreads();
   };
-  // The next stage, seen by all warps; without kBulk this also starts the load that replaces the stage before it.
+  // The next stage, seen by all warps; without kBulk this also starts the load that replaces the stage before
+  // it.
   const auto acquire = [&]() -> uint32_t {
     if constexpr (kBulk) {
       barrier_wait(full + slot * 8, parity);
@@ -457,7 +477,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
     sync();
     if constexpr (kM == 1) {
 #pragma unroll
-      for (int k = 0; k < kD / 16; ++k) ptx::load_matrix_x4(q_frag[k], q_at + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+      for (int k = 0; k < kD / 16; ++k)
+        ptx::load_matrix_x4(q_frag[k], q_at + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
     }
     state.reset();
 
@@ -490,7 +511,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
               if constexpr (kM == 1) {
                 a[0] = q_frag[k][0], a[1] = q_frag[k][1], a[2] = q_frag[k][2], a[3] = q_frag[k][3];
               } else {
-                ptx::load_matrix_x4(a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+                ptx::load_matrix_x4(
+                    a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
               }
               ptx::mma_16816<T>(score[i][st][0], a, b[0], b[1]);
               ptx::mma_16816<T>(score[i][st][1], a, b[2], b[3]);
@@ -540,7 +562,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
                 const float y = probability(score[i][st][n][h * 2 + 1], p.log2_scale, ref);
                 sum = __fadd_rn(__fadd_rn(sum, x), y);
                 const int piece = st * 8 + warp * 2 + n;
-                *reinterpret_cast<uint32_t*>(p_ptr + r * 512 + ((piece ^ (r & 7)) * 16) + lane % 4 * 4) = pack2(x, y, T());
+                *reinterpret_cast<uint32_t*>(p_ptr + r * 512 + ((piece ^ (r & 7)) * 16) + lane % 4 * 4) =
+                    pack2(x, y, T());
               }
             }
             row_sum[(r * 4 + warp) * 4 + lane % 4] = sum;
@@ -575,7 +598,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
               const int column = warp + 4 * j;
               if (kD / 8 % 4 != 0 && column >= kD / 8) continue;
               uint32_t b[4];
-              ldmatrix4_trans(b, values + (half * 2 + lane / 16) * (16 * kD * 2) + piece_offset<kD>(lane % 16, column));
+              ldmatrix4_trans(
+                  b, values + (half * 2 + lane / 16) * (16 * kD * 2) + piece_offset<kD>(lane % 16, column));
 #pragma unroll
               for (int i = 0; i < kM; ++i) {
                 ptx::mma_16816<T>(tile_o[i][j], a[i][0], b[0], b[1]);
@@ -618,7 +642,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
 template <typename T, int kD, int kM, bool kBulk>
 Status launch_tiles(const AttentionParams& p, int32_t workers, const LaunchOn& on) {
   using C = TileConfig<T, kD, kM, kBulk>;
-  return launch("attention tile_kernel", tile_kernel<T, kD, kM, kBulk>, Grid{dim3(workers), dim3(C::kThreads), C::kSmem}, on, p);
+  return launch("attention tile_kernel", tile_kernel<T, kD, kM, kBulk>,
+                Grid{dim3(workers), dim3(C::kThreads), C::kSmem}, on, p);
 }
 
 }  // namespace bora::cuda

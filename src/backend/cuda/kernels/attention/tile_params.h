@@ -24,7 +24,7 @@ struct AttentionParams {
   float* partial_ml;  // [slot, unit_rows, 2]
   int64_t q_stride, out_stride, block_stride;
   int32_t group, kv_heads, table_stride, block_shift, window, causal, tree_words, unit_rows;
-  float log2_scale;       // scale * log2(e), or log2(e) with softcap
+  float log2_scale;           // scale * log2(e), or log2(e) with softcap
   float scale_over_cap, cap;  // cap 0 = none
 };
 

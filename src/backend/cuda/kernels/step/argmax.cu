@@ -1,5 +1,6 @@
-// Greedy choice: several blocks a row; their best keys meet in one 64-bit maximum, the last block of a row writes the token.
-// A maximum does not depend on the order in which blocks arrive. Bytes moved: the logits once.
+// Greedy choice: several blocks a row; their best keys meet in one 64-bit maximum, the last block of a row
+// writes the token. A maximum does not depend on the order in which blocks arrive. Bytes moved: the logits
+// once.
 #include "backend/cuda/kernels/common/launch.cuh"
 #include "backend/cuda/kernels/common/ptx.cuh"
 #include "backend/cuda/kernels/step/checks.h"
@@ -15,13 +16,15 @@ struct ArgmaxScratch {
   unsigned int arrived, unused;
 };
 constexpr int kThreads = 256;
-constexpr int kSteps = 8;   // float4 a thread in flight
+constexpr int kSteps = 8;  // float4 a thread in flight
 constexpr int kRounds = 2;
 constexpr int kChunk = kThreads * kSteps * kRounds * 4;
 
-// kNoise: rows that sample from the whole vocabulary get Gumbel noise first; rows that truncate are left to sample_kernel.
+// kNoise: rows that sample from the whole vocabulary get Gumbel noise first; rows that truncate are left to
+// sample_kernel.
 template <bool kNoise>
-__global__ void __launch_bounds__(kThreads, 4) argmax_kernel(const __grid_constant__ ArgmaxArgs p, const SampleParams* params) {
+__global__ void __launch_bounds__(kThreads, 4)
+    argmax_kernel(const __grid_constant__ ArgmaxArgs p, const SampleParams* params) {
   __shared__ uint64_t scratch[32];
   ptx::wait_for_producers();
   ptx::release_dependents();
@@ -66,7 +69,8 @@ __global__ void __launch_bounds__(kThreads, 4) argmax_kernel(const __grid_consta
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (v[i] > best_value) best_value = v[i], best_index = at + i;  // false for NaN; the first among equals stays
+        if (v[i] > best_value)
+          best_value = v[i], best_index = at + i;  // false for NaN; the first among equals stays
       }
     }
   }
@@ -92,8 +96,8 @@ Status launch_argmax(const ArgmaxArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("argmax", "rows", a.rows, 1, 65535));
   BORA_TRY(check_size("argmax", "vocab", a.vocab, 1, 1 << 24));
   BORA_TRY(check_stride("argmax", "row_stride", a.row_stride, 4));
-  return launch("argmax", argmax_kernel<false>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, a,
-                static_cast<const SampleParams*>(nullptr));
+  return launch("argmax", argmax_kernel<false>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads},
+                on, a, static_cast<const SampleParams*>(nullptr));
 }
 
 Status launch_sample(const SampleArgs& a, const LaunchOn& on) {
@@ -105,8 +109,8 @@ Status launch_sample(const SampleArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("sample", "vocab", a.vocab, 1, 262144));
   BORA_TRY(check_stride("sample", "row_stride", a.row_stride, 4));
   const ArgmaxArgs whole{a.logits, a.row_stride, a.rows, a.vocab, a.ids, a.scratch};
-  BORA_TRY(launch("sample", argmax_kernel<true>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, whole,
-                  a.params));
+  BORA_TRY(launch("sample", argmax_kernel<true>,
+                  Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, whole, a.params));
   return launch_sample_truncated(a, on);
 }
 

@@ -20,7 +20,8 @@ inline Status check_pointer(const char* op, const char* name, const void* p, boo
 
 inline Status check_half(const char* op, DType t) {
   if (t == DType::kBF16 || t == DType::kF16) return ok_status();
-  return unimplemented(std::string(op) + ": activations of " + std::string(dtype_name(t)) + "; bf16 and f16 have kernels");
+  return unimplemented(std::string(op) + ": activations of " + std::string(dtype_name(t)) +
+                       "; bf16 and f16 have kernels");
 }
 
 // 0 < value <= most, a multiple of `unit`.
@@ -32,8 +33,8 @@ inline Status check_size(const char* op, const char* name, int64_t value, int64_
 
 inline Status check_stride(const char* op, const char* name, int64_t stride, int64_t unit) {
   if (stride % unit == 0) return ok_status();
-  return invalid_argument(std::string(op) + ": " + name + " = " + std::to_string(stride) + " is no multiple of " +
-                          std::to_string(unit) + " elements");
+  return invalid_argument(std::string(op) + ": " + name + " = " + std::to_string(stride) +
+                          " is no multiple of " + std::to_string(unit) + " elements");
 }
 
 }  // namespace bora::cuda

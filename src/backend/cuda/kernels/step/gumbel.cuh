@@ -12,7 +12,8 @@ __device__ __forceinline__ float perturbed(float x, float inverse_t, uint32_t wo
 }
 
 __device__ __forceinline__ bool truncates(const SampleParams& q, int vocab) {
-  return q.temperature > 0.0f && q.top_k != 1 && (q.top_p < 1.0f || q.min_p > 0.0f || (q.top_k > 1 && q.top_k < vocab));
+  return q.temperature > 0.0f && q.top_k != 1 &&
+         (q.top_p < 1.0f || q.min_p > 0.0f || (q.top_k > 1 && q.top_k < vocab));
 }
 
 // The second launch of launch_sample: rows that truncate.

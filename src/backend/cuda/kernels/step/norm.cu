@@ -1,8 +1,8 @@
 // RMS norm of rows or heads, with or without a residual added first.
 //
-// Up to 256 dims: 32 lanes a row, 4 rows a block. Above: one block a row, 16 bytes a thread and step, the row kept in
-// registers (at most 8 steps of 256 threads). Sum of squares: each thread ascending over its own pieces, then a butterfly in
-// the warp, then warps in ascending order: a function of dim alone.
+// Up to 256 dims: 32 lanes a row, 4 rows a block. Above: one block a row, 16 bytes a thread and step, the row
+// kept in registers (at most 8 steps of 256 threads). Sum of squares: each thread ascending over its own
+// pieces, then a butterfly in the warp, then warps in ascending order: a function of dim alone.
 #include "backend/cuda/kernels/common/launch.cuh"
 #include "backend/cuda/kernels/step/checks.h"
 #include "backend/cuda/kernels/step/step.h"
@@ -18,7 +18,8 @@ __device__ __forceinline__ float warp_sum(float x) {
 }
 
 template <typename T>
-__device__ __forceinline__ void load_row_piece(const NormArgs& p, int64_t token, int64_t in_row, int at, float (&x)[8]) {
+__device__ __forceinline__ void load_row_piece(const NormArgs& p, int64_t token, int64_t in_row, int at,
+                                               float (&x)[8]) {
   load8(x, static_cast<const T*>(p.in) + token * p.in_stride + in_row + at);
   if (p.residual == nullptr) return;
   float r[8];
@@ -29,8 +30,8 @@ __device__ __forceinline__ void load_row_piece(const NormArgs& p, int64_t token,
 }
 
 template <typename T>
-__device__ __forceinline__ void store_row_piece(const NormArgs& p, int64_t token, int64_t in_row, int at, float factor,
-                                                float (&x)[8]) {
+__device__ __forceinline__ void store_row_piece(const NormArgs& p, int64_t token, int64_t in_row, int at,
+                                                float factor, float (&x)[8]) {
   float w[8];
   if (p.weight != nullptr) load8(w, static_cast<const T*>(p.weight) + at);
 #pragma unroll
@@ -63,7 +64,8 @@ __global__ void __launch_bounds__(256) row_norm_kernel(const __grid_constant__ N
   __shared__ float sums[8];
   ptx::wait_for_producers();
   ptx::release_dependents();
-  const int64_t token = blockIdx.x / p.heads, in_row = int64_t{static_cast<int>(blockIdx.x) % p.heads} * p.dim;
+  const int64_t token = blockIdx.x / p.heads,
+                in_row = int64_t{static_cast<int>(blockIdx.x) % p.heads} * p.dim;
   float x[kSteps][8];
   float sum = 0.0f;
 #pragma unroll
@@ -92,7 +94,8 @@ __global__ void __launch_bounds__(256) row_norm_kernel(const __grid_constant__ N
 template <typename T>
 Status launch_typed(const NormArgs& a, const LaunchOn& on) {
   const int64_t rows = int64_t{a.tokens} * a.heads;
-  if (a.dim <= 256) return launch("norm", head_norm_kernel<T>, Grid{dim3(static_cast<unsigned>((rows + 3) / 4)), 128}, on, a);
+  if (a.dim <= 256)
+    return launch("norm", head_norm_kernel<T>, Grid{dim3(static_cast<unsigned>((rows + 3) / 4)), 128}, on, a);
   const Grid grid{dim3(static_cast<unsigned>(rows)), 256};
   if (a.dim <= 2048) return launch("norm", row_norm_kernel<T, 1>, grid, on, a);
   if (a.dim <= 4096) return launch("norm", row_norm_kernel<T, 2>, grid, on, a);

@@ -19,8 +19,12 @@ __device__ __forceinline__ float unordered(uint32_t key) {
 __device__ __forceinline__ uint64_t order_key(float x, int32_t index) {
   return (static_cast<uint64_t>(ordered(x)) << 32) | static_cast<uint32_t>(~index);
 }
-__device__ __forceinline__ int32_t key_index(uint64_t key) { return static_cast<int32_t>(~static_cast<uint32_t>(key)); }
-__device__ __forceinline__ float key_value(uint64_t key) { return unordered(static_cast<uint32_t>(key >> 32)); }
+__device__ __forceinline__ int32_t key_index(uint64_t key) {
+  return static_cast<int32_t>(~static_cast<uint32_t>(key));
+}
+__device__ __forceinline__ float key_value(uint64_t key) {
+  return unordered(static_cast<uint32_t>(key >> 32));
+}
 
 __device__ __forceinline__ uint64_t warp_max(uint64_t x) {
 #pragma unroll
@@ -31,7 +35,8 @@ __device__ __forceinline__ uint64_t warp_max(uint64_t x) {
   return x;
 }
 
-// Largest key of a block of 1024 threads or fewer; every thread gets it. `scratch` holds 32 keys. Ends with a barrier.
+// Largest key of a block of 1024 threads or fewer; every thread gets it. `scratch` holds 32 keys. Ends with a
+// barrier.
 __device__ __forceinline__ uint64_t block_max(uint64_t x, uint64_t* scratch) {
   x = warp_max(x);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;

@@ -1,4 +1,5 @@
-// Logits processing in place, and the counts that penalties read. Elementwise: the logits once in and once out.
+// Logits processing in place, and the counts that penalties read. Elementwise: the logits once in and once
+// out.
 #include "backend/cuda/kernels/common/launch.cuh"
 #include "backend/cuda/kernels/common/ptx.cuh"
 #include "backend/cuda/kernels/step/checks.h"
@@ -12,7 +13,8 @@ constexpr int kThreads = 256;
 __device__ __forceinline__ float softcapped(float x, float cap) { return cap * tanhf(x / cap); }
 
 // Everything but the bias, for one logit.
-__device__ __forceinline__ float processed(const ProcessArgs& p, const SampleParams& s, bool penalties, float x, int token) {
+__device__ __forceinline__ float processed(const ProcessArgs& p, const SampleParams& s, bool penalties,
+                                           float x, int token) {
   if (p.softcap > 0) x = softcapped(x, p.softcap);
   if (!penalties) return x;
   const int words = (p.vocab + 31) / 32;
@@ -87,7 +89,8 @@ Status launch_process_logits(const ProcessArgs& a, const LaunchOn& on) {
   const Grid grid{dim3((a.vocab + kThreads - 1) / kThreads, a.rows), kThreads};
   if (a.softcap > 0 || a.params != nullptr) BORA_TRY(launch("process_logits", process_kernel, grid, on, a));
   if (a.bias_count > 0) {
-    BORA_TRY(launch("process_logits bias", bias_kernel, Grid{dim3((a.bias_count + kThreads - 1) / kThreads), kThreads}, on, a));
+    BORA_TRY(launch("process_logits bias", bias_kernel,
+                    Grid{dim3((a.bias_count + kThreads - 1) / kThreads), kThreads}, on, a));
   }
   if (a.mask != nullptr) BORA_TRY(launch("process_logits mask", mask_kernel, grid, on, a));
   return ok_status();
@@ -99,7 +102,8 @@ Status launch_count_tokens(const CountArgs& a, const LaunchOn& on) {
   BORA_TRY(check_pointer("count_tokens", "seen", a.seen));
   BORA_TRY(check_pointer("count_tokens", "counts", a.counts));
   BORA_TRY(check_size("count_tokens", "rows", a.rows, 1, 65535));
-  return launch("count_tokens", count_kernel, Grid{dim3((a.rows + kThreads - 1) / kThreads), kThreads}, on, a);
+  return launch("count_tokens", count_kernel, Grid{dim3((a.rows + kThreads - 1) / kThreads), kThreads}, on,
+                a);
 }
 
 }  // namespace bora::cuda

@@ -1,7 +1,8 @@
 // Per-head norm, rotation and cache append of a merged projection in one launch.
 //
-// 16 bytes (8 dims) a lane, the next power of two >= head_dim / 8 lanes a head; heads of all tokens are laid end to end over
-// the warps. Partners of a rotation meet by shuffles. Bytes moved: the projection once in, q and the cache once out.
+// 16 bytes (8 dims) a lane, the next power of two >= head_dim / 8 lanes a head; heads of all tokens are laid
+// end to end over the warps. Partners of a rotation meet by shuffles. Bytes moved: the projection once in, q
+// and the cache once out.
 #include "backend/cuda/kernels/attention/kv_layout.h"
 #include "backend/cuda/kernels/common/launch.cuh"
 #include "backend/cuda/kernels/step/checks.h"
@@ -13,7 +14,8 @@ namespace {
 
 // Rotates the 8 dims of this lane; `lane` is the lane within the head. All lanes of the warp call it.
 template <int kLanes>
-__device__ __forceinline__ void rotate(const RopeAppendArgs& p, const float* table, int lane, bool rotates, float (&x)[8]) {
+__device__ __forceinline__ void rotate(const RopeAppendArgs& p, const float* table, int lane, bool rotates,
+                                       float (&x)[8]) {
   const int at = lane * 8, half = p.rot_dim / 2;
   float4 t[4] = {};
   if (rotates) {
@@ -47,7 +49,8 @@ __device__ __forceinline__ void rotate(const RopeAppendArgs& p, const float* tab
 }
 
 template <typename T, int kLanes>
-__global__ void __launch_bounds__(128) rope_append_kernel(const __grid_constant__ RopeAppendArgs p, int32_t block_shift) {
+__global__ void __launch_bounds__(128)
+    rope_append_kernel(const __grid_constant__ RopeAppendArgs p, int32_t block_shift) {
   ptx::wait_for_producers();
   ptx::release_dependents();
   const int lane = threadIdx.x % kLanes, at = lane * 8;
@@ -70,7 +73,8 @@ __global__ void __launch_bounds__(128) rope_append_kernel(const __grid_constant_
     load8(w, static_cast<const T*>(norm) + at);
     const float factor = rsqrtf(sum / p.head_dim + p.eps);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) x[i] = __fmul_rn(__fmul_rn(x[i], factor), p.plus_one ? __fadd_rn(1.0f, w[i]) : w[i]);
+    for (int i = 0; i < 8; ++i)
+      x[i] = __fmul_rn(__fmul_rn(x[i], factor), p.plus_one ? __fadd_rn(1.0f, w[i]) : w[i]);
   }
   if (p.rope != nullptr) {
     const bool rotates = live && (is_q || is_k) && at < p.rot_dim;
@@ -95,7 +99,9 @@ Status launch_typed(const RopeAppendArgs& a, const LaunchOn& on) {
   int32_t shift = 0;
   while ((1 << shift) < a.block_tokens) ++shift;
   const int64_t units = int64_t{a.tokens} * (a.q_heads + 2 * a.kv_heads);
-  const auto grid = [&](int lanes) { return Grid{dim3(static_cast<unsigned>((units * lanes + 127) / 128)), 128}; };
+  const auto grid = [&](int lanes) {
+    return Grid{dim3(static_cast<unsigned>((units * lanes + 127) / 128)), 128};
+  };
   if (a.head_dim <= 64) return launch("rope_append", rope_append_kernel<T, 8>, grid(8), on, a, shift);
   if (a.head_dim <= 128) return launch("rope_append", rope_append_kernel<T, 16>, grid(16), on, a, shift);
   return launch("rope_append", rope_append_kernel<T, 32>, grid(32), on, a, shift);
@@ -119,13 +125,16 @@ Status launch_rope_append(const RopeAppendArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size(op, "q_heads", a.q_heads, 1, 4096));
   BORA_TRY(check_size(op, "kv_heads", a.kv_heads, 1, 4096));
   BORA_TRY(check_size(op, "block_tokens", a.block_tokens, 16, 1 << 16));
-  if ((a.block_tokens & (a.block_tokens - 1)) != 0) return invalid_argument("rope_append: block_tokens is no power of two");
+  if ((a.block_tokens & (a.block_tokens - 1)) != 0)
+    return invalid_argument("rope_append: block_tokens is no power of two");
   BORA_TRY(check_stride(op, "qkv_stride", a.qkv_stride, 8));
   BORA_TRY(check_stride(op, "q_stride", a.q_stride, 8));
-  if (a.block_stride % 16 != 0) return invalid_argument("rope_append: block_stride is no multiple of 16 bytes");
+  if (a.block_stride % 16 != 0)
+    return invalid_argument("rope_append: block_stride is no multiple of 16 bytes");
   if (a.rope != nullptr) BORA_TRY(check_size(op, "rot_dim", a.rot_dim, 16, a.head_dim));
   BORA_TRY(check_pointer(op, "rope", a.rope, true));
-  if (int64_t{a.tokens} * (a.q_heads + 2 * int64_t{a.kv_heads}) > (1 << 30)) return invalid_argument("rope_append: too many rows");
+  if (int64_t{a.tokens} * (a.q_heads + 2 * int64_t{a.kv_heads}) > (1 << 30))
+    return invalid_argument("rope_append: too many rows");
   if (!(a.eps >= 0)) return invalid_argument("rope_append: eps is negative");
   return a.dtype == DType::kBF16 ? launch_typed<__nv_bfloat16>(a, on) : launch_typed<__half>(a, on);
 }

@@ -1,4 +1,5 @@
-// Sampling: one block of 1024 threads a row. The row (512 KB at 128k tokens) is read from memory once and from the L2 after.
+// Sampling: one block of 1024 threads a row. The row (512 KB at 128k tokens) is read from memory once and
+// from the L2 after.
 #include "backend/cuda/kernels/common/launch.cuh"
 #include "backend/cuda/kernels/step/checks.h"
 #include "backend/cuda/kernels/step/gumbel.cuh"
@@ -23,14 +24,18 @@ __device__ uint64_t best_logit(const float* row, int vocab, SelectShared& s) {
 }
 
 // The winner among tokens with key >= limit.
-__device__ uint64_t draw(const float* row, int vocab, const SampleParams& q, float inverse_t, uint64_t limit, SelectShared& s) {
+__device__ uint64_t draw(const float* row, int vocab, const SampleParams& q, float inverse_t, uint64_t limit,
+                         SelectShared& s) {
   uint64_t best = 0;
   int group = -1;
   NoiseWords words = {};
   each_logit(row, vocab, [&](float x, int i) {
     if (order_key(x, i) < limit) return;
     if (i / 4 != group) group = i / 4, words = philox(q.seed, group, q.position, q.choice);
-    const uint32_t word = i % 4 == 0 ? words.word[0] : i % 4 == 1 ? words.word[1] : i % 4 == 2 ? words.word[2] : words.word[3];
+    const uint32_t word = i % 4 == 0   ? words.word[0]
+                          : i % 4 == 1 ? words.word[1]
+                          : i % 4 == 2 ? words.word[2]
+                                       : words.word[3];
     const uint64_t key = order_key(perturbed(x, inverse_t, word), i);
     best = key > best ? key : best;
   });
@@ -48,9 +53,10 @@ __device__ __forceinline__ uint32_t least_mass(float min_p) {
   return min_p > 0 ? static_cast<uint32_t>(ceil(static_cast<double>(min_p) * 134217728.0)) : 0u;
 }
 
-// The fast way: the first k tokens lie sorted in shared memory. `whole` is the mass of all tokens when k does not limit the
-// choice (0 = it does): then 0 is returned if the kept ones are not surely among the first k.
-__device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, uint64_t whole, SelectShared& s) {
+// The fast way: the first k tokens lie sorted in shared memory. `whole` is the mass of all tokens when k does
+// not limit the choice (0 = it does): then 0 is returned if the kept ones are not surely among the first k.
+__device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, uint64_t whole,
+                                SelectShared& s) {
   const int i = threadIdx.x;
   const float top = key_value(s.key[0]);
   const uint64_t key = i < k ? s.key[i] : 0;
@@ -72,7 +78,8 @@ __device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, u
   sum += before;
   if (whole > 0) {
     const uint32_t last = mass_of(key_value(s.key[k - 1]), top, inverse_t);
-    const bool covered = (q.top_p < 1.0f && total >= mass_target(q.top_p, whole)) || (q.min_p > 0.0f && last < least_mass(q.min_p));
+    const bool covered = (q.top_p < 1.0f && total >= mass_target(q.top_p, whole)) ||
+                         (q.min_p > 0.0f && last < least_mass(q.min_p));
     if (!covered) return 0;
     total = whole;
   }
@@ -81,18 +88,21 @@ __device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, u
   if (q.min_p > 0.0f) kept = kept && mass >= least_mass(q.min_p);
   kept = kept || i == 0;
   uint64_t best = 0;
-  if (kept) best = order_key(perturbed(key_value(key), inverse_t, noise_word(q, key_index(key))), key_index(key));
+  if (kept)
+    best = order_key(perturbed(key_value(key), inverse_t, noise_word(q, key_index(key))), key_index(key));
   __syncthreads();
   return block_max(best, s.scratch);
 }
 
 // The general way: any k, top_p alone, rows of many equal logits.
-__device__ uint64_t draw_general(const float* row, int vocab, const SampleParams& q, float inverse_t, SelectShared& s) {
+__device__ uint64_t draw_general(const float* row, int vocab, const SampleParams& q, float inverse_t,
+                                 SelectShared& s) {
   const uint64_t first = best_logit(row, vocab, s);
   const float top = key_value(first);
   uint64_t limit = 0;
   if (q.top_k > 0 && q.top_k < vocab) {
-    limit = descend(row, vocab, 0, q.top_k, [](float) { return 1u; }, s);
+    limit = descend(
+        row, vocab, 0, q.top_k, [](float) { return 1u; }, s);
   }
   if (q.top_p < 1.0f) {
     uint64_t total = 0;
@@ -100,7 +110,9 @@ __device__ uint64_t draw_general(const float* row, int vocab, const SampleParams
       if (order_key(x, i) >= limit) total += mass_of(x, top, inverse_t);
     });
     total = block_sum(total, s);
-    limit = descend(row, vocab, limit, mass_target(q.top_p, total), [&](float x) { return mass_of(x, top, inverse_t); }, s);
+    limit = descend(
+        row, vocab, limit, mass_target(q.top_p, total), [&](float x) { return mass_of(x, top, inverse_t); },
+        s);
   }
   if (q.min_p > 0.0f) {
     // The last token in order whose mass is large enough.
@@ -146,7 +158,8 @@ __global__ void __launch_bounds__(kSelectThreads) sample_kernel(const __grid_con
   if (threadIdx.x == 0) p.ids[blockIdx.x] = key_index(chosen);
 }
 
-// log softmax: maximum, then each thread's sum over its own tokens ascending, a butterfly in the warp, warps ascending.
+// log softmax: maximum, then each thread's sum over its own tokens ascending, a butterfly in the warp, warps
+// ascending.
 __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_constant__ LogprobArgs p) {
   extern __shared__ __align__(16) char raw[];
   SelectShared& s = *reinterpret_cast<SelectShared*>(raw);
@@ -157,7 +170,8 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
   const float* row = p.logits + int64_t{r} * p.row_stride;
   const float top = key_value(best_logit(row, p.vocab, s));
   float sum = 0.0f;
-  each_logit(row, p.vocab, [&](float x, int) { sum = __fadd_rn(sum, exp2f(__fmul_rn(__fsub_rn(x, top), kLog2e))); });
+  each_logit(row, p.vocab,
+             [&](float x, int) { sum = __fadd_rn(sum, exp2f(__fmul_rn(__fsub_rn(x, top), kLog2e))); });
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, d));
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
@@ -186,7 +200,8 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
     }
     if (threadIdx.x == 0) {
       p.top_ids[int64_t{r} * p.top + i] = i < k ? key_index(key) : -1;
-      p.top_logprobs[int64_t{r} * p.top + i] = i < k ? __fsub_rn(key_value(key), lse) : __int_as_float(0xff800000);
+      p.top_logprobs[int64_t{r} * p.top + i] =
+          i < k ? __fsub_rn(key_value(key), lse) : __int_as_float(0xff800000);
     }
   }
 }
@@ -194,7 +209,8 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
 }  // namespace
 
 Status launch_sample_truncated(const SampleArgs& a, const LaunchOn& on) {
-  return launch("sample truncated", sample_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)}, on, a);
+  return launch("sample truncated", sample_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)},
+                on, a);
 }
 
 Status launch_logprobs(const LogprobArgs& a, const LaunchOn& on) {
@@ -204,7 +220,8 @@ Status launch_logprobs(const LogprobArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("logprobs", "rows", a.rows, 1, 65535));
   BORA_TRY(check_size("logprobs", "vocab", a.vocab, 1, 262144));
   BORA_TRY(check_stride("logprobs", "row_stride", a.row_stride, 4));
-  if (a.top < 0 || a.top > 64) return invalid_argument("logprobs: top = " + std::to_string(a.top) + "; 0 to 64 is possible");
+  if (a.top < 0 || a.top > 64)
+    return invalid_argument("logprobs: top = " + std::to_string(a.top) + "; 0 to 64 is possible");
   BORA_TRY(check_pointer("logprobs", "top_ids", a.top_ids, a.top == 0));
   BORA_TRY(check_pointer("logprobs", "top_logprobs", a.top_logprobs, a.top == 0));
   return launch("logprobs", logprob_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)}, on, a);

@@ -1,9 +1,9 @@
 // Selection of the most likely tokens of one row by one block of 1024 threads.
 //
-// Fast way (k <= 1024): the k-th largest of the 1024 threads' own maxima is not above the k-th largest logit; what reaches it
-// (about k tokens) goes to shared memory and is sorted. A row with more than kCandidates such tokens (many equal logits)
-// takes the general way: a descent over the 64-bit order key, 8 bits at a time, by histograms of counts or of masses.
-// Masses are integers, so every sum is exact in any order.
+// Fast way (k <= 1024): the k-th largest of the 1024 threads' own maxima is not above the k-th largest logit;
+// what reaches it (about k tokens) goes to shared memory and is sorted. A row with more than kCandidates such
+// tokens (many equal logits) takes the general way: a descent over the 64-bit order key, 8 bits at a time, by
+// histograms of counts or of masses. Masses are integers, so every sum is exact in any order.
 #pragma once
 
 #include "backend/cuda/kernels/step/order.cuh"
@@ -23,7 +23,8 @@ struct SelectShared {
   uint64_t rest;
 };
 
-// Calls f(value, index) for this thread's tokens, in groups of 4 consecutive ones. 8 loads are in flight before the first use.
+// Calls f(value, index) for this thread's tokens, in groups of 4 consecutive ones. 8 loads are in flight
+// before the first use.
 template <typename F>
 __device__ __forceinline__ void each_logit(const float* row, int vocab, const F& f) {
   constexpr int kBatch = 8;
@@ -67,7 +68,8 @@ __device__ inline void sort_keys(uint64_t* key, int size) {
   }
 }
 
-// The tokens that can be among the first k, sorted, in shared.key; returns their number, or -1 if they do not fit.
+// The tokens that can be among the first k, sorted, in shared.key; returns their number, or -1 if they do not
+// fit.
 __device__ inline int candidates(const float* row, int vocab, int k, SelectShared& s) {
   float best = __int_as_float(0xff800000);
   each_logit(row, vocab, [&](float x, int) { best = fmaxf(best, x); });
@@ -95,10 +97,12 @@ __device__ inline int candidates(const float* row, int vocab, int k, SelectShare
   return count;
 }
 
-// The key of the first token in order at which the weights of tokens with key >= limit, summed in order, reach `target`
+// The key of the first token in order at which the weights of tokens with key >= limit, summed in order,
+// reach `target`
 // (> 0); `limit` itself if they never do. weight(value) is an integer of at most 2^27.
 template <typename W>
-__device__ uint64_t descend(const float* row, int vocab, uint64_t limit, uint64_t target, const W& weight, SelectShared& s) {
+__device__ uint64_t descend(const float* row, int vocab, uint64_t limit, uint64_t target, const W& weight,
+                            SelectShared& s) {
   uint64_t prefix = 0;
   if (threadIdx.x == 0) s.rest = target;
   for (int shift = 56; shift >= 0; shift -= 8) {

@@ -1,4 +1,5 @@
-// The step kernels on a GPU against float64 (or the exact definition), and each row alone against the row in a batch with ==.
+// The step kernels on a GPU against float64 (or the exact definition), and each row alone against the row in
+// a batch with ==.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,9 +61,12 @@ TEST_F(StepDevice, EmbedGatherAddActivation) {
     for (int r = 0; r < tokens; ++r) {
       for (int d = 0; d < dim; ++d) {
         const uint16_t x = got[r * dim + d];
-        if (ids[r] < 0) ASSERT_EQ(x, 0x1234);
-        else if (ids[r] >= vocab) ASSERT_EQ(x, 0);
-        else ASSERT_EQ(x, encode(2 * decode(table[ids[r] * dim + d], t), t));
+        if (ids[r] < 0)
+          ASSERT_EQ(x, 0x1234);
+        else if (ids[r] >= vocab)
+          ASSERT_EQ(x, 0);
+        else
+          ASSERT_EQ(x, encode(2 * decode(table[ids[r] * dim + d], t), t));
       }
     }
     const std::vector<int32_t> rows = {6, 0, 2};
@@ -82,21 +86,26 @@ TEST_F(StepDevice, EmbedGatherAddActivation) {
 
     const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
     using Function = double (*)(double);
-    const Function functions[] = {[](double x) { return x / (1 + std::exp(-x)); },
-                                  [](double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); },
-                                  [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); },
-                                  [](double x) { return 1 / (1 + std::exp(-x)); },
-                                  [](double x) { return std::max(x, 0.0); },
-                                  [](double x) { return x > 0 ? x * x : 0.0; }};
+    const Function functions[] = {
+        [](double x) { return x / (1 + std::exp(-x)); },
+        [](double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); },
+        [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); },
+        [](double x) { return 1 / (1 + std::exp(-x)); },
+        [](double x) { return std::max(x, 0.0); },
+        [](double x) { return x > 0 ? x * x : 0.0; }};
     EXPECT_NEAR(sigmoid(0), 0.5, 1e-12);
     for (int kind = 0; kind < 6; ++kind) {
       for (bool gated : {true, false}) {
-        ActivationArgs args{t, static_cast<Activation>(kind), da.get(), gated ? db.get() : nullptr, sum.get(), dim, dim, dim,
-                            tokens, dim};
+        ActivationArgs args{t,         static_cast<Activation>(kind),
+                            da.get(),  gated ? db.get() : nullptr,
+                            sum.get(), dim,
+                            dim,       dim,
+                            tokens,    dim};
         check(launch_activation(args, {}));
         synchronize();
         std::vector<double> want(a.size());
-        for (size_t i = 0; i < a.size(); ++i) want[i] = functions[kind](decode(a[i], t)) * (gated ? decode(b[i], t) : 1);
+        for (size_t i = 0; i < a.size(); ++i)
+          want[i] = functions[kind](decode(a[i], t)) * (gated ? decode(b[i], t) : 1);
         expect_near(sum.host(), want, t, "activation");
       }
     }
@@ -109,7 +118,8 @@ TEST_F(StepDevice, Norm) {
       for (int mode = 0; mode < 4; ++mode) {
         const bool plus_one = mode & 1, residual = mode & 2;
         const int tokens = 5;
-        const Half x = random_half(tokens * dim, 20 + mode, t, 2), r = random_half(tokens * dim, 30, t), w = random_half(dim, 31, t);
+        const Half x = random_half(tokens * dim, 20 + mode, t, 2), r = random_half(tokens * dim, 30, t),
+                   w = random_half(dim, 31, t);
         DeviceArray<uint16_t> dx(x), dr(r), dw(w), out(x.size()), sum(x.size()), one(dim), one_sum(dim);
         NormArgs args;
         args.dtype = t, args.in = dx.get(), args.weight = dw.get(), args.out = out.get();
@@ -132,7 +142,8 @@ TEST_F(StepDevice, Norm) {
             squares += v[d] * v[d];
           }
           for (int d = 0; d < dim; ++d) {
-            want[row * dim + d] = v[d] / std::sqrt(squares / dim + 1e-5) * (decode(w[d], t) + (plus_one ? 1 : 0));
+            want[row * dim + d] =
+                v[d] / std::sqrt(squares / dim + 1e-5) * (decode(w[d], t) + (plus_one ? 1 : 0));
           }
         }
         const Half got = out.host(), got_one = one.host();
@@ -148,8 +159,10 @@ TEST_F(StepDevice, RopeAppend) {
     for (int dim : {64, 80, 96, 128, 256}) {
       for (int mode = 0; mode < 8; ++mode) {
         const bool interleaved = mode & 1, norm = mode & 2, part = mode & 4;
-        const int tokens = 5, qh = 6, kvh = 2, width = (qh + 2 * kvh) * dim, rot = part ? 32 : dim, blocks = 4, bt = 16;
-        const Half qkv = random_half(tokens * width, 40, t), wq = random_half(dim, 41, t), wk = random_half(dim, 42, t);
+        const int tokens = 5, qh = 6, kvh = 2, width = (qh + 2 * kvh) * dim, rot = part ? 32 : dim,
+                  blocks = 4, bt = 16;
+        const Half qkv = random_half(tokens * width, 40, t), wq = random_half(dim, 41, t),
+                   wk = random_half(dim, 42, t);
         const std::vector<int32_t> pos = {0, 9, 100, 3, 55}, slot = {17, 63, 0, -1, 38};
         std::vector<float> table(128 * rot);
         for (int p = 0; p < 128; ++p) {
@@ -159,13 +172,14 @@ TEST_F(StepDevice, RopeAppend) {
           }
         }
         const int64_t block_bytes = kv_block_bytes(dim, bt, kvh);
-        DeviceArray<uint16_t> dqkv(qkv), dwq(wq), dwk(wk), q(tokens * qh * dim), k(Half(blocks * block_bytes / 2, 0x7fff)),
-            v(Half(blocks * block_bytes / 2, 0x7fff));
+        DeviceArray<uint16_t> dqkv(qkv), dwq(wq), dwk(wk), q(tokens * qh * dim),
+            k(Half(blocks * block_bytes / 2, 0x7fff)), v(Half(blocks * block_bytes / 2, 0x7fff));
         DeviceArray<int32_t> dpos(pos), dslot(slot);
         DeviceArray<float> dtable(table);
         RopeAppendArgs a;
         a.dtype = t, a.qkv = dqkv.get(), a.qkv_stride = width, a.q_out = q.get(), a.q_stride = qh * dim;
-        a.rope = dtable.get(), a.rot_dim = rot, a.interleaved = interleaved, a.pos = dpos.get(), a.slot = dslot.get();
+        a.rope = dtable.get(), a.rot_dim = rot, a.interleaved = interleaved, a.pos = dpos.get(),
+        a.slot = dslot.get();
         if (norm) a.q_norm = dwq.get(), a.k_norm = dwk.get();
         a.k = k.get(), a.v = v.get(), a.block_stride = block_bytes, a.block_tokens = bt;
         a.tokens = tokens, a.q_heads = qh, a.kv_heads = kvh, a.head_dim = dim;
@@ -199,16 +213,21 @@ TEST_F(StepDevice, RopeAppend) {
                 got = decode(gq[(token * qh + head) * dim + d], t);
               } else {
                 if (slot[token] < 0) continue;
-                const int64_t at = (slot[token] / bt * block_bytes + (head - qh - (value ? kvh : 0)) * kv_chunk_bytes(dim, bt) +
-                                    kv_offset(dim, slot[token] % bt, d)) / 2;
+                const int64_t at = (slot[token] / bt * block_bytes +
+                                    (head - qh - (value ? kvh : 0)) * kv_chunk_bytes(dim, bt) +
+                                    kv_offset(dim, slot[token] % bt, d)) /
+                                   2;
                 got = decode((value ? gv : gk)[at], t);
                 written += !value;
               }
-              ASSERT_LE(std::fabs(got - y[d]), std::fabs(y[d]) * u + 1e-5) << "dim " << dim << " mode " << mode << " head " << head;
+              ASSERT_LE(std::fabs(got - y[d]), std::fabs(y[d]) * u + 1e-5)
+                  << "dim " << dim << " mode " << mode << " head " << head;
             }
           }
         }
-        ASSERT_EQ(static_cast<size_t>(std::count_if(gk.begin(), gk.end(), [](uint16_t x) { return x != 0x7fff; })), written);
+        ASSERT_EQ(
+            static_cast<size_t>(std::count_if(gk.begin(), gk.end(), [](uint16_t x) { return x != 0x7fff; })),
+            written);
       }
     }
   }
@@ -218,14 +237,16 @@ TEST_F(StepDevice, Argmax) {
   for (int vocab : {1, 3, 5, 4096, 16385, 128256}) {
     const int rows = 9, stride = (vocab + 3) / 4 * 4;
     std::vector<float> logits = random_logits(rows * stride, vocab);
-    for (int i = 0; i < vocab; ++i) logits[stride + i] = 1.0f;                                       // all equal: 0
-    for (int i = 0; i < vocab; ++i) logits[2 * stride + i] = -std::numeric_limits<float>::infinity();  // nothing: 0
+    for (int i = 0; i < vocab; ++i) logits[stride + i] = 1.0f;  // all equal: 0
+    for (int i = 0; i < vocab; ++i)
+      logits[2 * stride + i] = -std::numeric_limits<float>::infinity();  // nothing: 0
     logits[3 * stride + vocab / 2] = NAN;
     logits[4 * stride + vocab - 1] = logits[4 * stride + vocab / 2] = 1e30f;
     DeviceArray<float> d(logits);
     DeviceArray<int32_t> ids(rows), alone(1);
     DeviceArray<uint64_t> scratch(std::vector<uint64_t>(rows * 2, 0));
-    for (int repeat = 0; repeat < 2; ++repeat) check(launch_argmax({d.get(), stride, rows, vocab, ids.get(), scratch.get()}, {}));
+    for (int repeat = 0; repeat < 2; ++repeat)
+      check(launch_argmax({d.get(), stride, rows, vocab, ids.get(), scratch.get()}, {}));
     synchronize();
     const std::vector<int32_t> got = ids.host();
     for (int r = 0; r < rows; ++r) {
@@ -274,8 +295,10 @@ int reference_sample(const float* x, int vocab, const SampleParams& q, double* m
     const int id = order[i];
     const double u = noise_uniform(philox(q.seed, id / 4, q.position, q.choice).word[id % 4]);
     const double y = x[id] / double(q.temperature) - std::log(-std::log1p(-u));
-    if (y > best) second = best, best = y, winner = id;
-    else if (y > second) second = y;
+    if (y > best)
+      second = best, best = y, winner = id;
+    else if (y > second)
+      second = y;
   }
   if (std::isfinite(second)) *margin = std::min(*margin, best - second);
   return winner;
@@ -319,7 +342,9 @@ TEST_F(StepDevice, SampleAgainstTheDefinition) {
       ASSERT_EQ(got[r], want) << "vocab " << vocab << " row " << r << " margin " << margin;
     }
     for (int r : {0, 2, 3, 9, 63}) {
-      check(launch_sample({d.get() + int64_t{r} * stride, stride, 1, vocab, dparams.get() + r, alone.get(), scratch.get()}, {}));
+      check(launch_sample(
+          {d.get() + int64_t{r} * stride, stride, 1, vocab, dparams.get() + r, alone.get(), scratch.get()},
+          {}));
       synchronize();
       ASSERT_EQ(alone.host()[0], got[r]) << "row alone";
     }
@@ -347,11 +372,14 @@ TEST_F(StepDevice, SampleFollowsTheDistribution) {
     for (int32_t id : ids.host()) ++counts[id];
     std::vector<double> p(vocab);
     double total = 0, chi = 0;
-    for (int i = 0; i < vocab; ++i) total += p[i] = top_k == 4 && !(i == 1 || i == 2 || i == 3 || i == 5) ? 0 : std::exp(x[i] / 0.8);
+    for (int i = 0; i < vocab; ++i)
+      total += p[i] = top_k == 4 && !(i == 1 || i == 2 || i == 3 || i == 5) ? 0 : std::exp(x[i] / 0.8);
     for (int i = 0; i < vocab; ++i) {
       const double want = p[i] / total * rows;
-      if (want == 0) ASSERT_EQ(counts[i], 0);
-      else chi += (counts[i] - want) * (counts[i] - want) / want;
+      if (want == 0)
+        ASSERT_EQ(counts[i], 0);
+      else
+        chi += (counts[i] - want) * (counts[i] - want) / want;
     }
     EXPECT_LT(chi, 30) << "7 degrees of freedom: 24.3 is exceeded once in 1000 seeds";
   }
@@ -365,7 +393,8 @@ TEST_F(StepDevice, Logprobs) {
     const std::vector<int32_t> ids = {0, 1, 2, 3, 4, 4};
     DeviceArray<float> d(logits), chosen(rows), top_lp(rows * top);
     DeviceArray<int32_t> dids(ids), top_ids(rows * top);
-    check(launch_logprobs({d.get(), stride, rows, vocab, top, dids.get(), chosen.get(), top_ids.get(), top_lp.get()}, {}));
+    check(launch_logprobs(
+        {d.get(), stride, rows, vocab, top, dids.get(), chosen.get(), top_ids.get(), top_lp.get()}, {}));
     synchronize();
     const std::vector<float> gc = chosen.host(), gl = top_lp.host();
     const std::vector<int32_t> gi = top_ids.host();
@@ -390,22 +419,27 @@ TEST_F(StepDevice, ProcessAndCount) {
   const int rows = 3, vocab = 1001, stride = 1004, words = (vocab + 31) / 32;
   const std::vector<float> logits = random_logits(rows * stride, 8);
   std::vector<SampleParams> params(rows);
-  params[0].state = 1, params[0].repetition_penalty = 1.3f, params[0].presence_penalty = 0.5f, params[0].frequency_penalty = 0.25f;
+  params[0].state = 1, params[0].repetition_penalty = 1.3f, params[0].presence_penalty = 0.5f,
+  params[0].frequency_penalty = 0.25f;
   params[1].state = -1, params[1].repetition_penalty = 2;
   params[2].state = 0, params[2].frequency_penalty = -1;
   std::vector<uint32_t> seen(2 * words, 0), mask(rows * words, 0xffffffffu);
   std::vector<int32_t> counts(2 * vocab, 0);
-  for (int i = 0; i < vocab; i += 7) seen[words + i / 32] |= 1u << (i % 32), counts[vocab + i] = i % 4, counts[i] = 1;
+  for (int i = 0; i < vocab; i += 7)
+    seen[words + i / 32] |= 1u << (i % 32), counts[vocab + i] = i % 4, counts[i] = 1;
   mask[2 * words + 3] = 0x0f0f0f0f;
-  const std::vector<BiasEntry> bias = {{0, 5, 1.5f}, {2, 100, 50.0f}, {1, 1000, -2.0f}, {7, 0, 9.0f}, {0, -3, 9.0f}};
+  const std::vector<BiasEntry> bias = {
+      {0, 5, 1.5f}, {2, 100, 50.0f}, {1, 1000, -2.0f}, {7, 0, 9.0f}, {0, -3, 9.0f}};
   DeviceArray<float> d(logits);
   DeviceArray<SampleParams> dparams(params);
   DeviceArray<uint32_t> dseen(seen), dmask(mask);
   DeviceArray<int32_t> dcounts(counts), ids(std::vector<int32_t>{8, 9, -1});
   DeviceArray<BiasEntry> dbias(bias);
   ProcessArgs a;
-  a.logits = d.get(), a.row_stride = stride, a.rows = rows, a.vocab = vocab, a.softcap = 30, a.params = dparams.get();
-  a.seen = dseen.get(), a.counts = dcounts.get(), a.bias = dbias.get(), a.bias_count = 5, a.mask = dmask.get();
+  a.logits = d.get(), a.row_stride = stride, a.rows = rows, a.vocab = vocab, a.softcap = 30,
+  a.params = dparams.get();
+  a.seen = dseen.get(), a.counts = dcounts.get(), a.bias = dbias.get(), a.bias_count = 5,
+  a.mask = dmask.get();
   check(launch_process_logits(a, {}));
   check(launch_count_tokens({ids.get(), dparams.get(), dseen.get(), dcounts.get(), rows, vocab}, {}));
   synchronize();
@@ -423,8 +457,10 @@ TEST_F(StepDevice, ProcessAndCount) {
       }
       for (const BiasEntry& b : bias) x += b.row == r && b.token == i ? b.value : 0;
       if (!(mask[r * words + i / 32] >> (i % 32) & 1)) x = -std::numeric_limits<double>::infinity();
-      if (std::isinf(x)) ASSERT_EQ(got[r * stride + i], x);
-      else ASSERT_NEAR(got[r * stride + i], x, 2e-5 * (1 + std::fabs(x)));
+      if (std::isinf(x))
+        ASSERT_EQ(got[r * stride + i], x);
+      else
+        ASSERT_NEAR(got[r * stride + i], x, 2e-5 * (1 + std::fabs(x)));
     }
   }
   EXPECT_EQ(dcounts.host()[vocab + 8], counts[vocab + 8] + 1);
@@ -434,8 +470,10 @@ TEST_F(StepDevice, ProcessAndCount) {
 TEST(StepDeviceArguments, BadOnesLaunchNothing) {
   alignas(16) char place[32] = {};
   EXPECT_EQ(launch_embed({}, {}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(launch_argmax({reinterpret_cast<float*>(place), 4, 0, 4, reinterpret_cast<int32_t*>(place), place}, {}).code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(
+      launch_argmax({reinterpret_cast<float*>(place), 4, 0, 4, reinterpret_cast<int32_t*>(place), place}, {})
+          .code(),
+      Code::kInvalidArgument);
   NormArgs n;
   n.in = n.out = place, n.dim = 12, n.tokens = 1, n.in_stride = n.out_stride = 16;
   EXPECT_EQ(launch_norm(n, {}).code(), Code::kInvalidArgument);
@@ -443,7 +481,8 @@ TEST(StepDeviceArguments, BadOnesLaunchNothing) {
   EXPECT_EQ(launch_norm(n, {}).code(), Code::kInvalidArgument);
   n.in = place, n.dtype = DType::kF32;
   EXPECT_EQ(launch_norm(n, {}).code(), Code::kUnimplemented);
-  EXPECT_EQ(launch_logprobs({reinterpret_cast<float*>(place), 4, 1, 4, 65}, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(launch_logprobs({reinterpret_cast<float*>(place), 4, 1, 4, 65}, {}).code(),
+            Code::kInvalidArgument);
 }
 
 }  // namespace
