@@ -126,6 +126,17 @@ void equality(const Model& m, int length, bool prefill, int border_step = 16) {
   report(name + "among 63", same_rows(m, want, length - 1, run(m, many, Form::kTile16, 264), 40, 1));
   many[41] = {150, 333, 200, 133};
   report(name + "among 63, mixed", same_rows(m, want, length - 1, run(m, many, Form::kTileWide, 264), 40, 1));
+  // A plan made before the step in front of this one was confirmed.
+  for (int slack : {1, 7, 300}) {
+    report(name + "planned further by " + std::to_string(slack),
+           same_rows(m, want, length - 1,
+                     run(m, {{9, length, length - 1, 1, {}, {}, slack}}, Form::kTile16, 264), 0, 1));
+    if (prefill) {
+      report(name + "prefill planned further by " + std::to_string(slack),
+             same_rows(m, want, 0, run(m, {{9, length, 0, length, {}, {}, slack}}, Form::kPrefill, 264), 0,
+                       length));
+    }
+  }
   // Chunks: one border at every multiple of 16, and all borders at once.
   for (Form f : {Form::kTile16, Form::kTileWide, Form::kPrefill}) {
     if (f == Form::kPrefill && !prefill) continue;

@@ -117,6 +117,7 @@ struct Work {
   int kv_len, pos, tokens;
   std::vector<int> parent = {};  // of a tree's rows, -1 = root; empty = chain
   std::vector<int> name = {};    // contents of the step's rows by name instead of by position
+  int slack = 0;                 // the plan expects lengths and positions greater by this
 };
 
 enum class Form { kTile16, kTileWide, kPrefill };
@@ -184,7 +185,7 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
         for (int r = i; r >= 0; r = w.parent[r]) tree[row0 + i] |= 1u << r;
       }
     }
-    sequences.push_back({row0, w.tokens, w.kv_len, w.pos, !w.parent.empty()});
+    sequences.push_back({row0, w.tokens, w.kv_len + w.slack, w.pos + w.slack, !w.parent.empty(), w.slack});
     row0 += w.tokens;
   }
   begin.push_back(row0);

@@ -23,7 +23,8 @@ Status check(std::span<const AttentionSequence> sequences, const AttentionShape&
     return invalid_argument("attention plan: negative window or unit size");
   }
   for (const AttentionSequence& s : sequences) {
-    if (s.tokens < 0 || s.token_begin < 0 || s.kv_len < 0 || s.pos < 0 || s.kv_len > (1 << 30)) {
+    if (s.tokens < 0 || s.token_begin < 0 || s.kv_len < 0 || s.pos < 0 || s.slack < 0 ||
+        s.kv_len > (1 << 30)) {
       return invalid_argument("attention plan: a sequence has a negative or absurd length");
     }
     if (shape.causal && !s.tree && s.pos + int64_t{s.tokens} > s.kv_len) {
@@ -41,7 +42,7 @@ void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t
   int32_t start = 0;
   if (shape.causal && !s.tree) limit = std::min(limit, s.pos + row + n);
   // A tree row's position is at least that of the step's first row.
-  if (shape.window > 0) start = std::max(0, s.pos + (s.tree ? 0 : row) - shape.window + 1);
+  if (shape.window > 0) start = std::max(0, s.pos - s.slack + (s.tree ? 0 : row) - shape.window + 1);
   *begin = start / kTileKeys;
   *end = std::max(*begin, (limit + kTileKeys - 1) / kTileKeys);
 }

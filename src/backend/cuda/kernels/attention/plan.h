@@ -33,9 +33,11 @@ inline constexpr int32_t kTileKeys = 256;  // canonical: never changes, never de
 struct AttentionSequence {
   int32_t token_begin = 0;  // first row in T
   int32_t tokens = 0;       // rows of this step
-  int32_t kv_len = 0;  // upper bound of the length after this step's append (the device's own may be smaller)
-  int32_t pos = 0;     // position of the first row; rows are consecutive unless `tree`
-  bool tree = false;   // rows have ancestor bits: a unit is one row
+  int32_t kv_len = 0;       // upper bound of the length after this step's append
+  int32_t pos = 0;          // upper bound of the first row's position; rows are consecutive unless `tree`
+  bool tree = false;        // rows have ancestor bits: a unit is one row
+  int32_t slack =
+      0;  // the device's length and positions may be smaller by up to this (steps not yet confirmed)
 };
 
 struct AttentionShape {

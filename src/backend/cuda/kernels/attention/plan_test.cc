@@ -44,7 +44,8 @@ void check_plan(const std::vector<AttentionSequence>& sequences, const Attention
     if (shape.causal && !q.tree)
       limit = std::min(limit, q.pos + (first.token_begin - q.token_begin) + first.tokens);
     if (shape.window > 0) {
-      start = std::max(0, q.pos + (q.tree ? 0 : first.token_begin - q.token_begin) - shape.window + 1);
+      start =
+          std::max(0, q.pos - q.slack + (q.tree ? 0 : first.token_begin - q.token_begin) - shape.window + 1);
     }
     EXPECT_EQ(first.first, 1);
     EXPECT_EQ(first.tile_begin, start / kTileKeys);
@@ -91,6 +92,7 @@ TEST(AttentionPlan, HoldsEveryTileOnce) {
       s.pos = rng() % 3000;
       s.kv_len = s.pos + s.tokens;
       s.tree = rng() % 8 == 0;
+      s.slack = rng() % 3 == 0 ? rng() % 9 : 0;
       row += s.tokens;
     }
     SCOPED_TRACE("round " + std::to_string(round) + " of seed 4711");
