@@ -95,8 +95,10 @@ Result<std::string> load_template(const formats::Checkpoint& c) {
     return std::string(*v->as_string());
   auto own = c.side_file("chat_template.jinja");
   if (own.ok()) return own;
-  BORA_ASSIGN(const std::string text, c.side_file("tokenizer_config.json"));
-  BORA_ASSIGN(const Json config, Json::parse(text));
+  auto text = c.side_file("tokenizer_config.json");
+  if (text.status().code() == Code::kNotFound) return not_found(c.path() + ": the model has no chat template");
+  if (!text.ok()) return text;
+  BORA_ASSIGN(const Json config, Json::parse(*text));
   const Json* t = config.find("chat_template");
   if (t != nullptr && t->is_string()) return t->as_string();
   // A list of named templates: the one called default, else the first.

@@ -3,10 +3,10 @@
 
 namespace bora::app {
 
-extern const Verb kInfo, kLogits, kTokenize, kDetokenize, kRender, kParse;
+extern const Verb kRun, kBench, kInfo, kLogits, kTokenize, kDetokenize, kRender, kParse;
 
 namespace {
-const Verb* const kVerbs[] = {&kInfo, &kLogits, &kTokenize, &kDetokenize, &kRender, &kParse};
+const Verb* const kVerbs[] = {&kRun, &kBench, &kInfo, &kLogits, &kTokenize, &kDetokenize, &kRender, &kParse};
 }  // namespace
 
 std::span<const Verb* const> verbs() { return kVerbs; }

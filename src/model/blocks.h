@@ -50,6 +50,14 @@ struct Rope {
   std::vector<double> inv_freq;
   double attention_factor = 1;
 };
+// How a rope_type changes the frequency of a pair. Records in a list (families.cc).
+struct RopeType {
+  std::string_view name;  // the value of "rope_type"
+  double (*frequency)(double f, const Json& settings);
+};
+std::span<const RopeType* const> rope_types();
+double rope_number(const Json& settings, std::string_view key, double fallback);
+
 // `settings`: {rope_type, rope_theta, factor, …} as normalised by read_config. Unknown types are refused by name.
 Result<Rope> make_rope(const Json& settings, int32_t dims);
 

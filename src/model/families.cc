@@ -5,7 +5,11 @@ namespace bora::model {
 
 extern const Family kLlama, kQwen2, kQwen3, kGemma3;
 
+extern const RopeType kDefaultRope, kLinearRope, kLlama3Rope;
+
 namespace {
+
+const RopeType* const kRopeTypes[] = {&kDefaultRope, &kLinearRope, &kLlama3Rope};
 
 const Family* const kFamilies[] = {&kLlama, &kQwen2, &kQwen3, &kGemma3};
 
@@ -90,6 +94,7 @@ Status bind(const formats::Checkpoint& checkpoint, const ir::WeightDecl& decl, i
 }  // namespace
 
 std::span<const Family* const> families() { return kFamilies; }
+std::span<const RopeType* const> rope_types() { return kRopeTypes; }
 
 Result<Model> build_model(const formats::Checkpoint& checkpoint, const ConfigSource& config,
                           const BuildOptions& options) {

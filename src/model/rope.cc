@@ -1,37 +1,27 @@
-// Rope tables. Formulas: Su et al., RoFormer (2021); the llama3 rule is the public one of that model's configuration.
+// Rope tables. Formula: Su et al., RoFormer (2021). Types of scaling are records; those that belong to one family
+// stand in its file.
 #include <cmath>
-#include <numbers>
 
 #include "model/blocks.h"
 
 namespace bora::model {
-namespace {
 
-double number(const Json& j, std::string_view key, double fallback) {
-  const Json* v = j.find(key);
+extern const RopeType kDefaultRope;
+const RopeType kDefaultRope{.name = "default", .frequency = [](double f, const Json&) { return f; }};
+extern const RopeType kLinearRope;
+const RopeType kLinearRope{.name = "linear",
+                           .frequency = [](double f, const Json& s) { return f / rope_number(s, "factor", 1); }};
+double rope_number(const Json& settings, std::string_view key, double fallback) {
+  const Json* v = settings.find(key);
   return v != nullptr && v->is_number() ? v->as_double() : fallback;
 }
-
-// Wavelengths far beyond the original context are stretched, short ones kept, those between blended.
-double llama3_frequency(double f, const Json& s) {
-  const double factor = number(s, "factor", 8), low = number(s, "low_freq_factor", 1),
-               high = number(s, "high_freq_factor", 4);
-  const double original = number(s, "original_max_position_embeddings", 8192);
-  const double wave = 2 * std::numbers::pi / f;
-  if (wave > original / low) return f / factor;
-  if (wave < original / high) return f;
-  const double smooth = (original / wave - low) / (high - low);
-  return (1 - smooth) * f / factor + smooth * f;
-}
-
-}  // namespace
 
 Result<Rope> make_rope(const Json& settings, int32_t dims) {
   const Json* type_json = settings.find("rope_type");
   const std::string type = type_json != nullptr && type_json->is_string() ? type_json->as_string() : "default";
-  const double theta = number(settings, "rope_theta", 10000);
+  const double theta = rope_number(settings, "rope_theta", 10000);
   if (!(theta > 1)) return invalid_argument("rope_theta must be above 1");
-  const double factor = number(settings, "factor", 1);
+  const double factor = rope_number(settings, "factor", 1);
   if (!(factor > 0)) return invalid_argument("rope factor must be positive");
   Rope rope;
   for (int32_t j = 0; j < dims / 2; ++j) {
@@ -40,13 +30,14 @@ Result<Rope> make_rope(const Json& settings, int32_t dims) {
     const double f = static_cast<double>(1.0f / std::pow(static_cast<float>(theta), exponent));
     rope.inv_freq.push_back(f);
   }
-  if (type == "linear") {
-    for (double& f : rope.inv_freq) f /= factor;
-  } else if (type == "llama3") {
-    for (double& f : rope.inv_freq) f = llama3_frequency(f, settings);
-  } else if (type != "default") {
-    return unimplemented("rope type '" + type + "' is not supported; known: default, linear, llama3");
+  const RopeType* scaling = nullptr;
+  std::string known;
+  for (const RopeType* t : rope_types()) {
+    if (t->name == type) scaling = t;
+    known += (known.empty() ? "" : ", ") + std::string(t->name);
   }
+  if (scaling == nullptr) return unimplemented("rope type '" + type + "' is not supported; known: " + known);
+  for (double& f : rope.inv_freq) f = scaling->frequency(f, settings);
   // Factors of a file (GGUF's rope_freqs) divide what the type gives.
   if (const Json* factors = settings.find("factors")) {
     if (factors->size() != rope.inv_freq.size())

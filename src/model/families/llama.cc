@@ -1,6 +1,7 @@
 // Llama and its direct descendants (SmolLM2, Mistral): pre-norm, rotary grouped-query attention, gated mlp; optional
 // biases, a window on all layers (Mistral 0.1), llama3 or linear rope.
 #include <cmath>
+#include <numbers>
 
 #include "model/blocks.h"
 
@@ -36,11 +37,26 @@ Status build(const ConfigSource& config, const Weights& root, const BuildOptions
   return build_pre_norm(b, root, s, flag(config.json, "mlp_bias"), layer_spec, options);
 }
 
+// The public rule of Llama 3.1: wavelengths far beyond the original context are stretched, short ones kept, those
+// between blended.
+double stretched(double f, const Json& s) {
+  const double factor = rope_number(s, "factor", 8);
+  const double low = rope_number(s, "low_freq_factor", 1), high = rope_number(s, "high_freq_factor", 4);
+  const double original = rope_number(s, "original_max_position_embeddings", 8192);
+  const double wave = 2 * std::numbers::pi / f;
+  if (wave > original / low) return f / factor;
+  if (wave < original / high) return f;
+  const double smooth = (original / wave - low) / (high - low);
+  return (1 - smooth) * f / factor + smooth * f;
+}
+
 constexpr std::string_view kArchitectures[] = {"LlamaForCausalLM", "MistralForCausalLM"};
 constexpr std::string_view kGguf[] = {"llama"};
 
 }  // namespace
 
+extern const RopeType kLlama3Rope;
+const RopeType kLlama3Rope{.name = "llama3", .frequency = stretched};
 extern const Family kLlama;
 const Family kLlama{.name = "llama", .architectures = kArchitectures, .gguf_architectures = kGguf, .build = build};
 
