@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -99,6 +101,34 @@ TEST(Schemes, BlocksByHand) {
   find_scheme("mxfp4")->decode(matrix(*find_scheme("mxfp4"), m, 1, 32), 0, 1, out.data());
   EXPECT_EQ(out[0], -12.0f);
   EXPECT_EQ(out[16], -1.0f);
+}
+
+// Random blocks against the gguf package's dequantize, bit by bit (tests/quant/make_vectors.py).
+TEST(Schemes, EqualThePublicPackageBitByBit) {
+  std::ifstream in(BORA_SOURCE_DIR "/tests/data/quant/vectors.bin", std::ios::binary);
+  const std::vector<char> all((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  size_t at = 0;
+  int types = 0;
+  while (at < all.size()) {
+    const size_t length = static_cast<unsigned char>(all[at]);
+    const std::string name(all.data() + at + 1, length);
+    uint32_t sizes[2];
+    std::memcpy(sizes, all.data() + at + 1 + length, 8);
+    at += 9 + length;
+    const Scheme* s = find_scheme(name);
+    ASSERT_NE(s, nullptr) << name;
+    std::vector<std::byte> blocks(sizes[0]);
+    std::memcpy(blocks.data(), all.data() + at, blocks.size());
+    std::vector<float> want(sizes[1]), got(sizes[1]);
+    std::memcpy(want.data(), all.data() + at + blocks.size(), want.size() * 4);
+    at += blocks.size() + want.size() * 4;
+    const CodedMatrix m = matrix(*s, blocks, 1, static_cast<int64_t>(want.size()));
+    ASSERT_TRUE(s->check(m).ok()) << name;
+    s->decode(m, 0, 1, got.data());
+    for (size_t i = 0; i < want.size(); ++i) ASSERT_EQ(got[i], want[i]) << name << " weight " << i;
+    ++types;
+  }
+  EXPECT_EQ(types, 13);
 }
 
 TEST(Schemes, EncodersComeBackWithinTheirError) {
