@@ -74,31 +74,29 @@ Result<FlatPlan> plan_flat_as(const LinearWeights& weights, int64_t m, const Dev
 }
 
 FlatPlan plan_flat(const LinearWeights& weights, int64_t m, const DeviceInfo& device) {
-  const LinearShape shape = linear_shape(weights.format, weights.n, weights.k);
+  // What was fastest on an H200 by weight bits, token tiles and height of the matrix; the last of a list always fits there.
+  struct Choice {
+    int32_t tokens8, bits;  // bits 0 = any
+    bool tall;              // only for 1024 row tiles and more
+    int32_t warps, rows16, cluster, per_sm;
+  };
+  constexpr Choice kChoices[] = {
+      {1, 16, true, 8, 2, 1, 1},  {1, 16, false, 8, 1, 1, 1}, {1, 8, false, 8, 2, 1, 1},  {1, 4, false, 8, 2, 1, 2},
+      {1, 4, false, 8, 2, 1, 1},  {2, 4, true, 8, 1, 8, 2},   {2, 4, false, 8, 2, 2, 1},  {2, 8, false, 8, 2, 2, 1},
+      {2, 16, false, 16, 1, 2, 1}, {4, 0, true, 8, 2, 4, 1},  {4, 0, false, 8, 2, 8, 1},  {4, 0, false, 16, 1, 8, 1},
+      {8, 8, false, 16, 1, 8, 1}, {8, 0, false, 8, 2, 8, 1},  {1, 0, false, 8, 1, 1, 1},  {2, 0, false, 8, 1, 1, 1},
+      {2, 0, false, 8, 1, 8, 1},  {4, 0, false, 8, 2, 1, 1},  {8, 0, false, 8, 2, 1, 1},
+  };
   const int32_t tokens8 = token_tiles(std::clamp<int64_t>(m, 1, 64));
-  // Work of the busiest multiprocessor in row tiles over the whole of K, and what a round costs beside it: the sums, and
-  // x when it does not stay. Fewer bytes a weight make both dearer against the stream.
-  const double narrow = 16.0 / weights.format.bits();
-  FlatPlan best;
-  double least = 0;
-  for (const Cut& cut : kCuts) {
-    for (int32_t cluster = 1; cluster <= (device.sm90() && m > 8 ? 8 : 1); cluster *= 2) {
-      FlatPlan wish;
-      wish.warps = cut.warps, wish.rows16 = cut.rows16, wish.cluster = cluster, wish.release_lead = 2;
-      if (cut.tokens8 != tokens8) continue;
-      const Result<FlatPlan> plan = plan_flat_as(weights, m, device, wish);
-      if (!plan.ok()) continue;
-      const int32_t tile = cut.warps / 8 * cut.rows16, per_cluster = tile * cluster;
-      const int32_t tiles = (shape.row_tiles + per_cluster - 1) / per_cluster;
-      const int32_t at_once = clusters_at_once(device, cluster);
-      const double rounds = (tiles + at_once - 1) / at_once;
-      const double latency = cut.warps == 8 && weights.format.bits() < 16 ? 0.15 : 0;  // too few warps to hide it
-      const double cost = rounds * (tile * (1 + latency) + 0.1 * narrow + 0.04 * tokens8 * (cluster > 1 ? 2 : 1)) +
-                          (plan->x_buffers > 1 ? rounds * tile * 0.03 * tokens8 : 0);
-      if (best.grid == 0 || cost < least) best = *plan, least = cost;
-    }
+  const bool tall = weights.n >= 1024 * 16;
+  for (const Choice& c : kChoices) {
+    if (c.tokens8 != tokens8 || (c.bits != 0 && c.bits != weights.format.bits()) || (c.tall && !tall)) continue;
+    FlatPlan wish;
+    wish.warps = c.warps, wish.rows16 = c.rows16, wish.cluster = c.cluster, wish.per_sm = c.per_sm, wish.release_lead = 2;
+    const Result<FlatPlan> plan = plan_flat_as(weights, m, device, wish);
+    if (plan.ok()) return *plan;
   }
-  return best;
+  return {};
 }
 
 Status check_linear(const LinearWeights& w, const LinearArgs& a, const DeviceInfo& device) {
