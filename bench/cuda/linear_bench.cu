@@ -297,6 +297,8 @@ int main(int argc, char** argv) {
   }
   Bench bench;
   bench.start();
+  std::printf("{\"what\":\"device\",\"sms\":%d,\"clusters\":[%d,%d,%d,%d]}\n", bench.device.sms, bench.device.clusters[0],
+              bench.device.clusters[1], bench.device.clusters[2], bench.device.clusters[3]);
   bench.measure_stream();
   const std::string mode = argv[1];
   if (mode == "stream") return 0;

@@ -5,6 +5,29 @@
 #include "backend/cuda/kernels/common/device_info.h"
 
 namespace bora::cuda {
+namespace {
+
+__global__ void probe_kernel() {}
+
+// Clusters of `size` blocks that the device holds at once when a block fills a multiprocessor. Clusters stay inside a group
+// of multiprocessors, so this is less than their number over the size. 0 when it cannot be told.
+int32_t clusters_of(unsigned size, int32_t shared_bytes) {
+  if (cudaFuncSetAttribute(probe_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes) != cudaSuccess) return 0;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(size);
+  config.blockDim = dim3(256);
+  config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = size;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int count = 0;
+  return cudaOccupancyMaxActiveClusters(&count, probe_kernel, &config) == cudaSuccess ? count : 0;
+}
+
+}  // namespace
 
 Result<DeviceInfo> query_device(int32_t ordinal) {
   int count = 0;
@@ -24,6 +47,10 @@ Result<DeviceInfo> query_device(int32_t ordinal) {
   info.l2_bytes = prop.l2CacheSize;
   info.shared_bytes_block = static_cast<int64_t>(prop.sharedMemPerBlockOptin);
   info.memory_bytes = static_cast<int64_t>(prop.totalGlobalMem);
+  info.clusters[0] = info.sms;
+  for (int32_t i = 1; i < 4 && info.sm90(); ++i) {
+    info.clusters[i] = clusters_of(1u << i, static_cast<int32_t>(info.shared_bytes_block));
+  }
   return info;
 }
 

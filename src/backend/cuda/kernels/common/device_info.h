@@ -15,6 +15,8 @@ struct DeviceInfo {
   int64_t shared_bytes_block = 0;     // the opt-in limit of one block
   int64_t memory_bytes = 0;
 
+  int32_t clusters[4] = {};           // clusters of 1, 2, 4, 8 blocks that run at once, one block a multiprocessor
+
   bool portable() const { return major >= 8; }
   bool sm90() const { return major == 9 && minor == 0; }
 };

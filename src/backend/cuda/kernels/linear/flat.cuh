@@ -268,21 +268,24 @@ __device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int
   constexpr int kShare = C::warps / 8;  // row groups a block sums
   constexpr int kQuads = kRowsWarp / 4;
   const int log2 = p.cluster_log2, log2_pieces = 3 - log2;
+  const int per_token = p.gate == 0 ? kQuads : kQuads / 2;
+  // With few rows of x most warps have nothing to add; they go on to the next tile at once.
+  if (static_cast<int>(threadIdx.x) >= per_token * tokens) return;
   for (int share = 0; share < kShare; ++share) {
     const int group = rank * kShare + share;
     const int row0 = ((tile << log2) * kShare + group) * kRowsWarp;
     const float* from[8];
 #pragma unroll
-    for (int piece = 0; piece < 8; ++piece) {
-      const int warp = (group << log2_pieces) + (piece & ((1 << log2_pieces) - 1));
-      float* mine = base + warp * kWarpSums;
+    for (int piece = 0; piece < 8; ++piece) from[piece] = base + ((group << log2_pieces) + piece) * kWarpSums;
 #if __CUDA_ARCH__ >= 900
-      from[piece] = log2 > 0 ? cooperative_groups::this_cluster().map_shared_rank(mine, piece >> log2_pieces) : mine;
-#else
-      from[piece] = mine;
-#endif
+    if (log2 > 0) {
+#pragma unroll
+      for (int piece = 0; piece < 8; ++piece) {
+        const int warp = (group << log2_pieces) + (piece & ((1 << log2_pieces) - 1));
+        from[piece] = cooperative_groups::this_cluster().map_shared_rank(base + warp * kWarpSums, piece >> log2_pieces);
+      }
     }
-    const int per_token = p.gate == 0 ? kQuads : kQuads / 2;
+#endif
     for (int i = static_cast<int>(threadIdx.x); i < per_token * tokens; i += C::warps * 32) {
       const int token = p.gate == 0 ? i / kQuads : i / (kQuads / 2);
       const int quad = p.gate == 0 ? i % kQuads : i % (kQuads / 2) / 2 * 4 + i % 2;

@@ -16,16 +16,22 @@ int32_t longest_piece(const LinearShape& shape) {
 }
 
 // The cuts that exist as kernels.
+struct Cut {
+  int32_t warps, rows16, tokens8;
+};
+constexpr Cut kCuts[] = {{8, 1, 1},  {8, 2, 1},  {16, 1, 1}, {16, 2, 1}, {24, 1, 1}, {8, 1, 2}, {8, 2, 2},
+                         {16, 1, 2}, {16, 2, 2}, {8, 2, 4},  {16, 1, 4}, {8, 2, 8},  {16, 1, 8}};
+
 bool is_compiled(const FlatPlan& p) {
-  struct Cut {
-    int32_t warps, rows16, tokens8;
-  };
-  constexpr Cut kCuts[] = {{8, 1, 1},  {8, 2, 1},  {16, 1, 1}, {16, 2, 1}, {24, 1, 1}, {8, 1, 2}, {8, 2, 2},
-                           {16, 1, 2}, {16, 2, 2}, {8, 2, 4},  {16, 1, 4}, {8, 2, 8},  {16, 1, 8}};
   for (const Cut& c : kCuts) {
     if (c.warps == p.warps && c.rows16 == p.rows16 && c.tokens8 == p.tokens8) return true;
   }
   return false;
+}
+
+int32_t clusters_at_once(const DeviceInfo& device, int32_t size) {
+  const int32_t log2 = size == 8 ? 3 : size / 2;
+  return std::max(1, device.clusters[log2] > 0 ? device.clusters[log2] : device.sms * 3 / 4 / size);
 }
 
 Status misaligned(const char* what) { return invalid_argument(std::string("linear: ") + what + " is null or misaligned"); }
@@ -60,8 +66,7 @@ Result<FlatPlan> plan_flat_as(const LinearWeights& weights, int64_t m, const Dev
   plan.shared_bytes = fixed + x_rows * plan.x_buffers * (pieces * plan.x_blocks * block_bytes + 16);
   const int32_t tile_rows = plan.rows16 * plan.cluster * plan.warps / 8;
   const int32_t tiles = (shape.row_tiles + tile_rows - 1) / tile_rows;
-  const int32_t blocks = plan.cluster == 1 ? device.sms : device.sms / 8 * 8;
-  const int32_t clusters = std::max(1, blocks * plan.per_sm / plan.cluster);
+  const int32_t clusters = clusters_at_once(device, plan.cluster) * plan.per_sm;
   const int32_t rounds = (tiles + clusters - 1) / clusters;
   if (plan.grid == 0) plan.grid = (tiles + rounds - 1) / rounds * plan.cluster;
   plan.grid = std::min(plan.grid, tiles * plan.cluster) / plan.cluster * plan.cluster;
@@ -69,17 +74,27 @@ Result<FlatPlan> plan_flat_as(const LinearWeights& weights, int64_t m, const Dev
 }
 
 FlatPlan plan_flat(const LinearWeights& weights, int64_t m, const DeviceInfo& device) {
-  const bool narrow = weights.format.bits() < 16;
-  FlatPlan wish;
-  wish.release_lead = 2;
-  wish.warps = m <= 32 && (narrow || m > 8) ? 16 : 8;
-  wish.rows16 = m > 32 ? 2 : 1;
-  // Larger clusters read less of x; smaller ones cut the rows finer. The first that fits from the widest useful on.
-  const int32_t widest = !device.sm90() || m <= 8 ? 1 : m <= 16 ? 2 : m <= 32 ? 4 : 8;
-  for (wish.cluster = widest; wish.cluster <= 8; wish.cluster *= 2) {
-    Result<FlatPlan> plan = plan_flat_as(weights, m, device, wish);
+  // What was fastest on an H200 by weight bits, token tiles and height of the matrix; the last of a list always fits there.
+  struct Choice {
+    int32_t tokens8, bits;  // bits 0 = any
+    bool tall;              // only for 1024 row tiles and more
+    int32_t warps, rows16, cluster, per_sm;
+  };
+  constexpr Choice kChoices[] = {
+      {1, 16, true, 8, 2, 1, 1},  {1, 16, false, 8, 1, 1, 1}, {1, 8, false, 8, 2, 1, 1},  {1, 4, false, 8, 2, 1, 2},
+      {1, 4, false, 8, 2, 1, 1},  {2, 4, true, 8, 1, 8, 2},   {2, 4, false, 8, 2, 2, 1},  {2, 8, false, 8, 2, 2, 1},
+      {2, 16, false, 16, 1, 2, 1}, {4, 0, true, 8, 2, 4, 1},  {4, 0, false, 8, 2, 8, 1},  {4, 0, false, 16, 1, 8, 1},
+      {8, 8, false, 16, 1, 8, 1}, {8, 0, false, 8, 2, 8, 1},  {1, 0, false, 8, 1, 1, 1},  {2, 0, false, 8, 1, 1, 1},
+      {2, 0, false, 8, 1, 8, 1},  {4, 0, false, 8, 2, 1, 1},  {8, 0, false, 8, 2, 1, 1},
+  };
+  const int32_t tokens8 = token_tiles(std::clamp<int64_t>(m, 1, 64));
+  const bool tall = weights.n >= 1024 * 16;
+  for (const Choice& c : kChoices) {
+    if (c.tokens8 != tokens8 || (c.bits != 0 && c.bits != weights.format.bits()) || (c.tall && !tall)) continue;
+    FlatPlan wish;
+    wish.warps = c.warps, wish.rows16 = c.rows16, wish.cluster = c.cluster, wish.per_sm = c.per_sm, wish.release_lead = 2;
+    const Result<FlatPlan> plan = plan_flat_as(weights, m, device, wish);
     if (plan.ok()) return *plan;
-    if (!device.sm90()) break;
   }
   return {};
 }
