@@ -1,8 +1,9 @@
 // Answers: what a model wrote, taken apart into content, reasoning and tool calls.
 //
-// One state machine a format, the same for stream and non-stream, fed with pieces of any size. Where a format's markers are
-// special tokens, a marker spelled in ordinary tokens is content. Formats are records in a list; the model's template and
-// special tokens choose one. A parser has one answer's state: one thread, cheap to make, cost linear in the text.
+// One state machine a format, the same for stream and non-stream, fed with pieces of any size. Where a format's markers
+// are special tokens, a marker spelled in ordinary tokens is content. Formats are records in a list; the model's
+// template and special tokens choose one. A parser has one answer's state: one thread, cheap to make, cost linear in
+// the text.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
-// Chat templates: a Jinja engine with the semantics of transformers' apply_chat_template (immutable sandbox, trim_blocks,
-// lstrip_blocks, loop controls, generation blocks), with limits, and with provenance: every character of the output knows
-// whether the template or the context wrote it.
+// Chat templates: a Jinja engine with the semantics of transformers' apply_chat_template (immutable sandbox,
+// trim_blocks, lstrip_blocks, loop controls, generation blocks), with limits, and with provenance: every character of
+// the output knows whether the template or the context wrote it.
 //
-// A parsed Template is immutable and shared by threads; a render has no state outside its call. No host object is reachable.
+// A parsed Template is immutable and shared by threads; a render has no state outside its call. No host object is
+// reachable.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,8 @@ class Template {
  public:
   virtual ~Template() = default;
   // `context` is the object of apply_chat_template: {"messages": […], "tools": […], "documents": […],
-  // "add_generation_prompt": bool, "continue_final_message": bool, "bos_token": "…", …}. Returns false and fills *error.
+  // "add_generation_prompt": bool, "continue_final_message": bool or field, "bos_token": "…", …}. Without a list
+  // "messages" it is handed over as it is. Returns false and fills *error.
   virtual bool render(const Json& context, const RenderOptions& options, Rendered* out, RenderError* error) const = 0;
   // True when the source mentions the name as a variable: tests for capabilities ("tools", "enable_thinking").
   virtual bool mentions(std::string_view variable) const = 0;
