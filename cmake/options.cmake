@@ -1,6 +1,6 @@
 # Flags for our own code. Third-party headers come from system folders and are exempt from -Werror.
 add_library(bora_options INTERFACE)
-target_compile_options(bora_options INTERFACE -Wall -Wextra -Werror)
+target_compile_options(bora_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror>)
 target_include_directories(bora_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 
 set(BORA_SANITIZE "" CACHE STRING "Value of -fsanitize= (address,undefined or thread)")

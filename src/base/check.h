@@ -9,9 +9,10 @@ namespace bora {
 }  // namespace bora
 
 // Always on. The text says which invariant broke.
-#define BORA_CHECK(condition, text)                                                       \
-  do {                                                                                    \
-    if (!(condition)) [[unlikely]] ::bora::check_failed(__FILE__, __LINE__, #condition, text); \
+#define BORA_CHECK(condition, text)                               \
+  do {                                                            \
+    if (!(condition)) [[unlikely]]                                \
+      ::bora::check_failed(__FILE__, __LINE__, #condition, text); \
   } while (false)
 
 // For hot loops: on unless NDEBUG.

@@ -1,4 +1,5 @@
-// Time, handed in. Nothing below the composition root reads a system clock; tests and simulations drive a ManualClock.
+// Time, handed in. Nothing below the composition root reads a system clock; tests and simulations drive a
+// ManualClock.
 #pragma once
 
 #include <atomic>
@@ -9,8 +10,8 @@ namespace bora {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual int64_t now_us() const = 0;          // monotonic, any origin
-  virtual int64_t unix_seconds() const = 0;    // wall time
+  virtual int64_t now_us() const = 0;        // monotonic, any origin
+  virtual int64_t unix_seconds() const = 0;  // wall time
 };
 
 // The system's clocks. Stateless; any thread.

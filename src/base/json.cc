@@ -76,7 +76,8 @@ Json& Json::operator=(Json&& other) noexcept {
 
 // Copies are deep: two values never share children.
 Json::Json(const Json& other) : value_(other.value_) {
-  if (auto* a = std::get_if<std::shared_ptr<std::vector<Json>>>(&value_)) *a = std::make_shared<std::vector<Json>>(**a);
+  if (auto* a = std::get_if<std::shared_ptr<std::vector<Json>>>(&value_))
+    *a = std::make_shared<std::vector<Json>>(**a);
   if (auto* o = std::get_if<std::shared_ptr<Object>>(&value_)) *o = std::make_shared<Object>(**o);
 }
 
@@ -155,10 +156,14 @@ bool Json::operator==(const Json& other) const {
   }
   if (type() != other.type()) return false;
   switch (type()) {
-    case Type::kNull: return true;
-    case Type::kBool: return as_bool() == other.as_bool();
-    case Type::kString: return as_string() == other.as_string();
-    case Type::kArray: return items() == other.items();
+    case Type::kNull:
+      return true;
+    case Type::kBool:
+      return as_bool() == other.as_bool();
+    case Type::kString:
+      return as_string() == other.as_string();
+    case Type::kArray:
+      return items() == other.items();
     case Type::kObject: {
       if (size() != other.size()) return false;
       for (const Member& m : members()) {
@@ -168,14 +173,16 @@ bool Json::operator==(const Json& other) const {
       return true;
     }
     case Type::kInt:
-    case Type::kDouble: break;  // handled above
+    case Type::kDouble:
+      break;  // handled above
   }
   return false;
 }
 
 namespace {
 
-// Length of the valid UTF-8 sequence at text[i], or 0. Overlong forms, surrogates and values above U+10FFFF are invalid.
+// Length of the valid UTF-8 sequence at text[i], or 0. Overlong forms, surrogates and values above U+10FFFF are
+// invalid.
 size_t utf8_length(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
   const auto tail = [&](size_t k) { return (byte(k) & 0xC0u) == 0x80u; };
@@ -197,14 +204,29 @@ size_t utf8_length(std::string_view text, size_t i) {
 
 void append_escape(unsigned char c, std::string* out) {
   switch (c) {
-    case '"': out->append("\\\""); return;
-    case '\\': out->append("\\\\"); return;
-    case '\n': out->append("\\n"); return;
-    case '\r': out->append("\\r"); return;
-    case '\t': out->append("\\t"); return;
-    case '\b': out->append("\\b"); return;
-    case '\f': out->append("\\f"); return;
-    default: break;
+    case '"':
+      out->append("\\\"");
+      return;
+    case '\\':
+      out->append("\\\\");
+      return;
+    case '\n':
+      out->append("\\n");
+      return;
+    case '\r':
+      out->append("\\r");
+      return;
+    case '\t':
+      out->append("\\t");
+      return;
+    case '\b':
+      out->append("\\b");
+      return;
+    case '\f':
+      out->append("\\f");
+      return;
+    default:
+      break;
   }
   static constexpr char kHex[] = "0123456789abcdef";
   out->append("\\u00");
@@ -232,14 +254,24 @@ void newline(int indent, int level, std::string* out) {
 
 void dump_value(const Json& j, int indent, int level, std::string* out) {
   switch (j.type()) {
-    case Json::Type::kNull: out->append("null"); return;
-    case Json::Type::kBool: out->append(j.as_bool() ? "true" : "false"); return;
-    case Json::Type::kInt: out->append(std::to_string(j.as_int())); return;
-    case Json::Type::kDouble:
-      if (j.is_uint64()) out->append(std::to_string(j.as_uint64()));
-      else append_double(j.as_double(), out);
+    case Json::Type::kNull:
+      out->append("null");
       return;
-    case Json::Type::kString: json_quote(j.as_string(), out); return;
+    case Json::Type::kBool:
+      out->append(j.as_bool() ? "true" : "false");
+      return;
+    case Json::Type::kInt:
+      out->append(std::to_string(j.as_int()));
+      return;
+    case Json::Type::kDouble:
+      if (j.is_uint64())
+        out->append(std::to_string(j.as_uint64()));
+      else
+        append_double(j.as_double(), out);
+      return;
+    case Json::Type::kString:
+      json_quote(j.as_string(), out);
+      return;
     case Json::Type::kArray: {
       out->push_back('[');
       for (size_t i = 0; i < j.size(); ++i) {
@@ -273,12 +305,18 @@ void dump_value(const Json& j, int indent, int level, std::string* out) {
 Json convert(simdjson::dom::element e) {
   using simdjson::dom::element_type;
   switch (e.type()) {
-    case element_type::NULL_VALUE: return {};
-    case element_type::BOOL: return Json(static_cast<bool>(e));
-    case element_type::INT64: return Json(static_cast<int64_t>(e));
-    case element_type::UINT64: return Json::from_uint64(static_cast<uint64_t>(e));
-    case element_type::DOUBLE: return Json(static_cast<double>(e));
-    case element_type::STRING: return Json(static_cast<std::string_view>(e));
+    case element_type::NULL_VALUE:
+      return {};
+    case element_type::BOOL:
+      return Json(static_cast<bool>(e));
+    case element_type::INT64:
+      return Json(static_cast<int64_t>(e));
+    case element_type::UINT64:
+      return Json::from_uint64(static_cast<uint64_t>(e));
+    case element_type::DOUBLE:
+      return Json(static_cast<double>(e));
+    case element_type::STRING:
+      return Json(static_cast<std::string_view>(e));
     case element_type::ARRAY: {
       std::vector<Json> items;
       const simdjson::dom::array array = e;

@@ -1,10 +1,10 @@
 // Json: a small value tree for configs, templates, requests and reports.
 //
-// Parsing is simdjson's (strict RFC 8259, UTF-8 checked); this class only holds the result, so that headers stay light and no
-// vendor type crosses a module border. Objects keep their members in the order of the text; a repeated key keeps its first
-// place and its last value, as Python's json does. Objects above 16 members are indexed, so look-ups never cost a scan that
-// a hostile body could multiply. Integers that fit int64 are kInt, those that fit only uint64 or nothing are kDouble.
-// A value is used by one thread at a time; a const value may be shared.
+// Parsing is simdjson's (strict RFC 8259, UTF-8 checked); this class only holds the result, so that headers stay
+// light and no vendor type crosses a module border. Objects keep their members in the order of the text; a repeated
+// key keeps its first place and its last value, as Python's json does. Objects above 16 members are indexed, so
+// look-ups never cost a scan that a hostile body could multiply. Integers that fit int64 are kInt, those that fit
+// only uint64 or nothing are kDouble. A value is used by one thread at a time; a const value may be shared.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ class Json {
   enum class Type : uint8_t { kNull, kBool, kInt, kDouble, kString, kArray, kObject };
   using Member = std::pair<std::string, Json>;
 
-  Json() = default;  // null
-  Json(bool v) : value_(v) {}                                  // NOLINT: implicit values read naturally
-  Json(int v) : value_(int64_t{v}) {}                          // NOLINT
-  Json(int64_t v) : value_(v) {}                               // NOLINT
-  Json(double v) : value_(v) {}                                // NOLINT
-  Json(std::string v) : value_(std::move(v)) {}                // NOLINT
-  Json(std::string_view v) : value_(std::string(v)) {}         // NOLINT
-  Json(const char* v) : value_(std::string(v)) {}              // NOLINT
+  Json() = default;                                     // null
+  Json(bool v) : value_(v) {}                           // NOLINT: implicit values read naturally
+  Json(int v) : value_(int64_t{v}) {}                   // NOLINT
+  Json(int64_t v) : value_(v) {}                        // NOLINT
+  Json(double v) : value_(v) {}                         // NOLINT
+  Json(std::string v) : value_(std::move(v)) {}         // NOLINT
+  Json(std::string_view v) : value_(std::string(v)) {}  // NOLINT
+  Json(const char* v) : value_(std::string(v)) {}       // NOLINT
   static Json array(std::vector<Json> items = {});
   static Json object();
   static Json from_uint64(uint64_t v);
@@ -77,8 +77,8 @@ class Json {
   // Deep equality; 1 and 1.0 are equal, as in JSON Schema; member order does not matter.
   bool operator==(const Json& other) const;
 
-  // Compact text, or with `indent` spaces a level. Invalid UTF-8 in strings becomes U+FFFD; doubles print the shortest form
-  // that reads back equal ("1.0" keeps its point); NaN and infinities print null.
+  // Compact text, or with `indent` spaces a level. Invalid UTF-8 in strings becomes U+FFFD; doubles print the
+  // shortest form that reads back equal ("1.0" keeps its point); NaN and infinities print null.
   std::string dump(int indent = -1) const;
   void dump_to(std::string* out, int indent = -1) const;
 
@@ -87,7 +87,8 @@ class Json {
 
  private:
   struct Object;
-  std::variant<std::monostate, bool, int64_t, double, std::string, std::shared_ptr<std::vector<Json>>, std::shared_ptr<Object>,
+  std::variant<std::monostate, bool, int64_t, double, std::string, std::shared_ptr<std::vector<Json>>,
+               std::shared_ptr<Object>,
                uint64_t>
       value_;  // in the order of Type, then the one that shares kDouble
 };

@@ -14,20 +14,28 @@ namespace {
 
 std::string_view level_name(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "debug";
-    case LogLevel::kInfo: return "info";
-    case LogLevel::kWarn: return "warn";
-    case LogLevel::kError: return "error";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarn:
+      return "warn";
+    case LogLevel::kError:
+      return "error";
   }
   return "info";
 }
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::info;
 }
@@ -138,7 +146,8 @@ std::unique_ptr<Logger> make_stderr_logger(LogFormat format, LogLevel least) {
   return std::make_unique<SpdLogger>(format, least);
 }
 
-std::unique_ptr<Logger> make_callback_logger(LogFormat format, LogLevel least, std::function<void(std::string_view)> sink) {
+std::unique_ptr<Logger> make_callback_logger(LogFormat format, LogLevel least,
+                                             std::function<void(std::string_view)> sink) {
   return std::make_unique<CallbackLogger>(format, least, std::move(sink));
 }
 

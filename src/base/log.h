@@ -1,6 +1,8 @@
-// Logging: leveled lines, text or JSON, to a sink that is handed in. A Logger is passed to whoever logs; there is no global.
+// Logging: leveled lines, text or JSON, to a sink that is handed in. A Logger is passed to whoever logs; there is no
+// global.
 //
-// A line is an event name and fields; it never holds prompt text, answers or keys. Thread-safe; a line is written whole.
+// A line is an event name and fields; it never holds prompt text, answers or keys. Thread-safe; a line is written
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +35,18 @@ class Logger {
   virtual bool enabled(LogLevel level) const = 0;
   virtual void write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) = 0;
 
-  void debug(std::string_view event, std::initializer_list<LogField> fields = {}) { log(LogLevel::kDebug, event, fields); }
-  void info(std::string_view event, std::initializer_list<LogField> fields = {}) { log(LogLevel::kInfo, event, fields); }
-  void warn(std::string_view event, std::initializer_list<LogField> fields = {}) { log(LogLevel::kWarn, event, fields); }
-  void error(std::string_view event, std::initializer_list<LogField> fields = {}) { log(LogLevel::kError, event, fields); }
+  void debug(std::string_view event, std::initializer_list<LogField> fields = {}) {
+    log(LogLevel::kDebug, event, fields);
+  }
+  void info(std::string_view event, std::initializer_list<LogField> fields = {}) {
+    log(LogLevel::kInfo, event, fields);
+  }
+  void warn(std::string_view event, std::initializer_list<LogField> fields = {}) {
+    log(LogLevel::kWarn, event, fields);
+  }
+  void error(std::string_view event, std::initializer_list<LogField> fields = {}) {
+    log(LogLevel::kError, event, fields);
+  }
 
  private:
   void log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
@@ -49,7 +59,8 @@ enum class LogFormat : uint8_t { kText, kJson };
 // Lines to stderr through spdlog.
 std::unique_ptr<Logger> make_stderr_logger(LogFormat format, LogLevel least);
 // Lines (without end of line or time stamp) to a function; for tests. The function is called under a lock.
-std::unique_ptr<Logger> make_callback_logger(LogFormat format, LogLevel least, std::function<void(std::string_view)> sink);
+std::unique_ptr<Logger> make_callback_logger(LogFormat format, LogLevel least,
+                                             std::function<void(std::string_view)> sink);
 // Swallows everything.
 std::unique_ptr<Logger> make_null_logger();
 

@@ -21,7 +21,8 @@ void Gauge::set(double v) { impl_->Set(v); }
 double Gauge::value() const { return impl_->Value(); }
 void Histogram::observe(double v) { impl_->Observe(v); }
 
-// One family a name; the maps tell a second use with another kind, which prometheus-cpp would answer with an exception.
+// One family a name; the maps tell a second use with another kind, which prometheus-cpp would answer with an
+// exception.
 struct MetricsRegistry::Impl {
   prometheus::Registry registry;
   std::mutex mutex;
@@ -34,7 +35,8 @@ struct MetricsRegistry::Impl {
   }
 
   template <typename Family, typename BuildFn>
-  Family& family(std::map<std::string, Family*, std::less<>>& map, std::string_view name, std::string_view help, BuildFn build) {
+  Family& family(std::map<std::string, Family*, std::less<>>& map, std::string_view name, std::string_view help,
+                 BuildFn build) {
     auto it = map.find(name);
     if (it != map.end()) return *it->second;
     BORA_CHECK(!taken(name), "a metric name has one kind");

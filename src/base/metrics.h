@@ -1,5 +1,6 @@
-// Metrics: counters, gauges and histograms in a registry that is handed in (prometheus-cpp underneath). Handles are looked up
-// once and then updated without a registry lock; `serve` renders the registry as text. Names, units and help follow the Prometheus conventions (base units, _total).
+// Metrics: counters, gauges and histograms in a registry that is handed in (prometheus-cpp underneath). Handles are
+// looked up once and then updated without a registry lock; `serve` renders the registry as text. Names, units and
+// help follow the Prometheus conventions (base units, _total).
 //
 // Handles stay valid as long as the registry. All members may be called from any thread.
 #pragma once
@@ -57,7 +58,8 @@ class MetricsRegistry {
   // The same name and labels give the same handle. A name has one kind and one help text; another use of it is a bug.
   Counter counter(std::string_view name, std::string_view help, Labels labels = {});
   Gauge gauge(std::string_view name, std::string_view help, Labels labels = {});
-  Histogram histogram(std::string_view name, std::string_view help, std::vector<double> upper_bounds, Labels labels = {});
+  Histogram histogram(std::string_view name, std::string_view help, std::vector<double> upper_bounds,
+                      Labels labels = {});
 
   // The text exposition format 0.0.4; families sorted by name.
   std::string render_text() const;

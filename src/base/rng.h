@@ -2,7 +2,8 @@
 //
 //   Rng        a stream for simulations and ids: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
 //              generators, 2014). Equal seeds give equal streams on every platform.
-//   noise_u64  a pure function of (seed, choice, position, lane): sampling noise that does not depend on what else runs,
+//   noise_u64  a pure function of (seed, choice, position, lane): sampling noise that does not depend on what else
+//   runs,
 //              on batch, preemption or retries. Four rounds of the SplitMix64 finaliser over the mixed coordinates.
 #pragma once
 

@@ -1,9 +1,9 @@
 // Status and Result<T>: how expected failures (input, network, files, capacity) travel.
 //
-// A Status is one pointer wide; OK allocates nothing. Codes are the canonical set, so that `serve` maps them to HTTP in one
-// place. Context is added on the way up ("loading model.gguf: tensor blk.0.attn_q.weight: ..."), outermost first, and the
-// message of a Status that reaches a user says what is wrong and what to do. Bugs are not Statuses: see check.h.
-// Values of both types may be moved between threads; one object is used by one thread at a time.
+// A Status is one pointer wide; OK allocates nothing. Codes are the canonical set, so that `serve` maps them to HTTP
+// in one place. Context is added on the way up ("loading model.gguf: tensor blk.0.attn_q.weight: ..."), outermost
+// first, and the message of a Status that reaches a user says what is wrong and what to do. Bugs are not Statuses:
+// see check.h. Values of both types may be moved between threads; one object is used by one thread at a time.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace bora {
 
 enum class Code : unsigned char {
   kOk,
-  kInvalidArgument,     // the caller's value is wrong, whatever the state of the system
+  kInvalidArgument,  // the caller's value is wrong, whatever the state of the system
   kNotFound,
   kAlreadyExists,
   kPermissionDenied,
@@ -26,12 +26,12 @@ enum class Code : unsigned char {
   kResourceExhausted,   // a limit or quota; trying later may work
   kFailedPrecondition,  // right value, wrong state
   kOutOfRange,
-  kUnimplemented,       // understood and not supported
-  kUnavailable,         // loading, draining, a peer that does not answer
+  kUnimplemented,  // understood and not supported
+  kUnavailable,    // loading, draining, a peer that does not answer
   kDeadlineExceeded,
   kCancelled,
-  kDataLoss,            // a file or message is damaged
-  kInternal,            // an invariant failed somewhere that could still report it
+  kDataLoss,  // a file or message is damaged
+  kInternal,  // an invariant failed somewhere that could still report it
 };
 
 std::string_view code_name(Code code);
@@ -81,7 +81,9 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) { BORA_CHECK(!status_.ok(), "Result from an OK Status"); }  // NOLINT
+  Result(Status status) : status_(std::move(status)) {
+    BORA_CHECK(!status_.ok(), "Result from an OK Status");
+  }  // NOLINT
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -114,17 +116,17 @@ class [[nodiscard]] Result {
 }  // namespace bora
 
 // BORA_TRY(expr): returns the Status of `expr` from the enclosing function unless it is OK.
-#define BORA_TRY(expr)                                   \
-  do {                                                   \
-    ::bora::Status bora_try_status = (expr);             \
-    if (!bora_try_status.ok()) return bora_try_status;   \
+#define BORA_TRY(expr)                                 \
+  do {                                                 \
+    ::bora::Status bora_try_status = (expr);           \
+    if (!bora_try_status.ok()) return bora_try_status; \
   } while (false)
 
 // BORA_TRY_CONTEXT(expr, text): the same, with `text` put before the message. `text` is evaluated on failure only.
-#define BORA_TRY_CONTEXT(expr, text)                                                        \
-  do {                                                                                      \
-    ::bora::Status bora_try_status = (expr);                                                \
-    if (!bora_try_status.ok()) return std::move(bora_try_status).with_context(text);        \
+#define BORA_TRY_CONTEXT(expr, text)                                                 \
+  do {                                                                               \
+    ::bora::Status bora_try_status = (expr);                                         \
+    if (!bora_try_status.ok()) return std::move(bora_try_status).with_context(text); \
   } while (false)
 
 #define BORA_CONCAT_INNER(a, b) a##b
@@ -132,15 +134,15 @@ class [[nodiscard]] Result {
 
 // BORA_ASSIGN(auto x, expr): declares x from a Result or returns its Status.
 #define BORA_ASSIGN(declaration, expr) BORA_ASSIGN_INNER(BORA_CONCAT(bora_result_, __LINE__), declaration, expr)
-#define BORA_ASSIGN_INNER(name, declaration, expr)         \
-  auto name = (expr);                                      \
-  if (!name.ok()) return std::move(name).take_status();    \
+#define BORA_ASSIGN_INNER(name, declaration, expr)      \
+  auto name = (expr);                                   \
+  if (!name.ok()) return std::move(name).take_status(); \
   declaration = *std::move(name)
 
 // BORA_ASSIGN_CONTEXT(auto x, expr, text): the same with context.
 #define BORA_ASSIGN_CONTEXT(declaration, expr, text) \
   BORA_ASSIGN_CONTEXT_INNER(BORA_CONCAT(bora_result_, __LINE__), declaration, expr, text)
-#define BORA_ASSIGN_CONTEXT_INNER(name, declaration, expr, text)                       \
-  auto name = (expr);                                                                  \
-  if (!name.ok()) return std::move(name).take_status().with_context(text);             \
+#define BORA_ASSIGN_CONTEXT_INNER(name, declaration, expr, text)           \
+  auto name = (expr);                                                      \
+  if (!name.ok()) return std::move(name).take_status().with_context(text); \
   declaration = *std::move(name)

@@ -18,7 +18,8 @@ WorkPool::~WorkPool() {
 
 Status WorkPool::submit(std::function<void()> task) {
   if (!queue_.try_push(std::move(task))) {
-    return resource_exhausted("the work queue is full (" + std::to_string(queue_.capacity()) + " tasks); try again later");
+    return resource_exhausted("the work queue is full (" + std::to_string(queue_.capacity()) +
+                              " tasks); try again later");
   }
   return {};
 }

@@ -1,6 +1,6 @@
-// The work pool: the only place for work above 100 us that is not a step (tokenizing, rendering, compiling grammars, hashing).
-// Bounded: a full pool says so at once. Tasks run in the order of submission, `threads` at a time; a task must not wait for
-// another task of the same pool.
+// The work pool: the only place for work above 100 us that is not a step (tokenizing, rendering, compiling grammars,
+// hashing). Bounded: a full pool says so at once. Tasks run in the order of submission, `threads` at a time; a task
+// must not wait for another task of the same pool.
 #pragma once
 
 #include <cstddef>

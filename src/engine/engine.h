@@ -1,9 +1,9 @@
-// The border between those who talk to clients and those who compute: flat structs without pointers, callbacks or futures,
-// over bounded queues. It includes `base` only and can become a socket later.
+// The border between those who talk to clients and those who compute: flat structs without pointers, callbacks or
+// futures, over bounded queues. It includes `base` only and can become a socket later.
 //
-// A Request goes in; Events come out, in order, until exactly one kFinished a choice. Text in events is valid UTF-8 and
-// already cut at stop strings. Threads: submit, cancel and poll may be called from any thread; events of one request are
-// polled by one reader. A reader that does not poll pauses only its own request.
+// A Request goes in; Events come out, in order, until exactly one kFinished a choice. Text in events is valid UTF-8
+// and already cut at stop strings. Threads: submit, cancel and poll may be called from any thread; events of one
+// request are polled by one reader. A reader that does not poll pauses only its own request.
 #pragma once
 
 #include <cstdint>
@@ -20,50 +20,50 @@ using RequestId = int64_t;
 
 // Neutral values switch a processor off. Ranges are checked by submit(); the message names the field.
 struct SamplingParams {
-  float temperature = 1;        // [0, 100]; 0 = greedy
-  int32_t top_k = 0;            // 0 = all
-  float top_p = 1;              // (0, 1]
-  float min_p = 0;              // [0, 1]
-  float typical_p = 1;          // (0, 1]
-  float top_n_sigma = 0;        // 0 = off
-  float repetition_penalty = 1; // (0, 10]
-  float presence_penalty = 0;   // [-2, 2]
-  float frequency_penalty = 0;  // [-2, 2]
+  float temperature = 1;         // [0, 100]; 0 = greedy
+  int32_t top_k = 0;             // 0 = all
+  float top_p = 1;               // (0, 1]
+  float min_p = 0;               // [0, 1]
+  float typical_p = 1;           // (0, 1]
+  float top_n_sigma = 0;         // 0 = off
+  float repetition_penalty = 1;  // (0, 10]
+  float presence_penalty = 0;    // [-2, 2]
+  float frequency_penalty = 0;   // [-2, 2]
   float xtc_probability = 0, xtc_threshold = 0.1f;
   float dry_multiplier = 0, dry_base = 1.75f;
   int32_t dry_allowed_length = 2;
-  int32_t mirostat = 0;         // 0, 1 or 2
+  int32_t mirostat = 0;  // 0, 1 or 2
   float mirostat_tau = 5, mirostat_eta = 0.1f;
   bool has_seed = false;
   uint64_t seed = 0;
-  int32_t logprobs = -1;        // alternatives a token, -1 none
+  int32_t logprobs = -1;  // alternatives a token, -1 none
   int32_t min_tokens = 0;
   bool ignore_eos = false;
   std::vector<std::pair<int32_t, float>> logit_bias;  // token id, added value
   std::vector<int32_t> banned_tokens;
-  std::vector<int32_t> stop_tokens;                   // besides the model's own
-  std::vector<std::string> stop;                      // strings, matched in text
-  bool include_stop = false;                          // keep the stop string in the text
+  std::vector<int32_t> stop_tokens;  // besides the model's own
+  std::vector<std::string> stop;     // strings, matched in text
+  bool include_stop = false;         // keep the stop string in the text
 };
 
 struct Request {
-  std::string model;                 // empty = the only one
-  std::string external_id;           // for logs and errors
-  std::vector<int32_t> prompt;       // token ids, not empty
-  int32_t max_tokens = 16;           // a choice
-  int32_t choices = 1;               // n
+  std::string model;            // empty = the only one
+  std::string external_id;      // for logs and errors
+  std::vector<int32_t> prompt;  // token ids, not empty
+  int32_t max_tokens = 16;      // a choice
+  int32_t choices = 1;          // n
   SamplingParams sampling;
   int32_t priority = 0;
-  int64_t deadline_us = -1;          // from submission; -1 none
-  std::string tenant;                // salt of the prefix cache
+  int64_t deadline_us = -1;  // from submission; -1 none
+  std::string tenant;        // salt of the prefix cache
   bool prompt_logprobs = false;
-  bool echo_text = true;             // false: ids only, no text in events
+  bool echo_text = true;  // false: ids only, no text in events
 };
 
 struct TokenLogprob {
   int32_t id = -1;
   float logprob = 0;
-  std::string bytes;                 // what the token stands for
+  std::string bytes;  // what the token stands for
 };
 
 enum class Finish : uint8_t { kStop, kLength, kCancelled, kDeadline, kError };
@@ -77,22 +77,23 @@ struct Event {
   Kind kind = Kind::kToken;
   RequestId request = 0;
   int32_t choice = 0;
-  // kToken: what became certain with this token; `text` may be empty while characters or a possible stop are held back.
+  // kToken: what became certain with this token; `text` may be empty while characters or a possible stop are held
+  // back.
   int32_t token = -1;
   std::string text;
-  TokenLogprob logprob;              // of `token`, when asked for
+  TokenLogprob logprob;  // of `token`, when asked for
   std::vector<TokenLogprob> top;
   // kStarted: cached_tokens and why no more; kFinished: all.
   Usage usage;
-  std::string note;                  // kStarted: why the match is not longer; kFinished with kError: the message
+  std::string note;  // kStarted: why the match is not longer; kFinished with kError: the message
   Finish finish = Finish::kStop;
-  std::string stop_reason;           // the stop string, or the stop token's id as text; empty otherwise
+  std::string stop_reason;  // the stop string, or the stop token's id as text; empty otherwise
 };
 
 struct ModelState {
   std::string name;
-  std::string state;                 // "absent", "loading", "ready", "sleeping", "waking", "failed"
-  std::string detail;                // why it failed
+  std::string state;   // "absent", "loading", "ready", "sleeping", "waking", "failed"
+  std::string detail;  // why it failed
   int32_t max_context = 0, vocab = 0;
 };
 
@@ -100,11 +101,12 @@ struct ModelState {
 class Frontend {
  public:
   virtual ~Frontend() = default;
-  // kResourceExhausted: queue full; kUnavailable: loading or draining; kInvalidArgument: names the field; kNotFound: model.
+  // kResourceExhausted: queue full; kUnavailable: loading or draining; kInvalidArgument: names the field; kNotFound:
+  // model.
   virtual Result<RequestId> submit(const Request& request) = 0;
   virtual void cancel(RequestId id) = 0;
-  // Moves up to `limit` waiting events of one request into *out; waits up to `timeout_us` for the first. False when the
-  // request is unknown or its last event was taken before.
+  // Moves up to `limit` waiting events of one request into *out; waits up to `timeout_us` for the first. False when
+  // the request is unknown or its last event was taken before.
   virtual bool poll(RequestId id, int32_t limit, int64_t timeout_us, std::vector<Event>* out) = 0;
   virtual std::vector<ModelState> models() const = 0;
 };

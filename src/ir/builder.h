@@ -1,5 +1,5 @@
-// Builder: writes a graph in the order in which a model reads. The first error sticks: later calls return invalid values and
-// `finish` reports it, so model code needs no checks between ops.
+// Builder: writes a graph in the order in which a model reads. The first error sticks: later calls return invalid
+// values and `finish` reports it, so model code needs no checks between ops.
 #pragma once
 
 #include <initializer_list>
@@ -23,7 +23,7 @@ class Builder {
 
   // Declarations.
   Value input(std::string_view name, DType dtype, std::vector<Dim> shape);
-  WeightId weight(WeightDecl decl);  // sets decl.id
+  WeightId weight(WeightDecl decl);        // sets decl.id
   int32_t group(const StateGroup& group);  // an equal group is reused; creates its GroupInputs
   StateId state(StateSpec spec);
   void begin_entry(std::string_view name);
@@ -32,10 +32,10 @@ class Builder {
   // Emits one node and returns its outputs.
   struct Emit {
     std::string_view op;
-    std::vector<Value> in;
-    std::vector<WeightId> weights;
-    std::vector<StateId> reads, writes;
-    Attrs attrs;
+    std::vector<Value> in = {};
+    std::vector<WeightId> weights = {};
+    std::vector<StateId> reads = {}, writes = {};
+    Attrs attrs = {};
   };
   std::vector<Value> emit(Emit emit);
   Value emit1(Emit e);  // REQUIRES: the op has one output

@@ -1,15 +1,16 @@
 // The graph: a model's step as SSA values over a closed vocabulary of ops, with state as named resources.
 //
-// A graph is written once by a family and read by everyone: backends compile it, the interpreter runs it in float64, passes
-// rewrite it. It is not a general compiler: no shapes computed at run time, no control flow, no attribute that names a family.
+// A graph is written once by a family and read by everyone: backends compile it, the interpreter runs it in float64,
+// passes rewrite it. It is not a general compiler: no shapes computed at run time, no control flow, no attribute that
+// names a family.
 //
 // Shapes. Every activation is a matrix [rows, n]: rows is one of the bounded symbols (T tokens of the ragged batch, S
-// sequences, R rows whose logits are wanted) and n a number; heads are a stride inside n, told by attributes. Index inputs
-// are vectors. Nodes run in order; reads and writes of a state keep that order.
+// sequences, R rows whose logits are wanted) and n a number; heads are a stride inside n, told by attributes. Index
+// inputs are vectors. Nodes run in order; reads and writes of a state keep that order.
 //
-// State. A layer's keys, values or recurrent state is a StateSpec in a StateGroup. Where a row's state goes and where a
-// sequence reads are explicit integer inputs (slot, table, load, store), so that paging, windows, trees, drafts, forks and
-// rollback need no op of their own.
+// State. A layer's keys, values or recurrent state is a StateSpec in a StateGroup. Where a row's state goes and where
+// a sequence reads are explicit integer inputs (slot, table, load, store), so that paging, windows, trees, drafts,
+// forks and rollback need no op of their own.
 //
 // A Graph is a value built by one thread; const access from any thread.
 #pragma once
@@ -89,8 +90,8 @@ struct Batch {
   Value embed_from;  // [T] row of `embeds` or -1
 };
 
-// Inputs of the entry `pick`, R rows. Penalty counts, DRY history and mirostat's mu are states of a kLast group, so that
-// rollback and fork apply to them too.
+// Inputs of the entry `pick`, R rows. Penalty counts, DRY history and mirostat's mu are states of a kLast group, so
+// that rollback and fork apply to them too.
 struct PickInputs {
   Value params;  // [R,k] f32
   Value seed;    // [R,2] the 64 bits of a choice's seed
@@ -120,9 +121,10 @@ struct StateSpec {
   std::string name;  // "layers.3.k"
   int32_t group = 0;
   DType dtype = DType::kF32;
-  std::vector<int32_t> per_unit;  // elements of one position (kAll, kWindow) or one slot (kLast): [kv_heads, head_dim]
-  Axis shard = Axis::kNone;       // the first extent of per_unit is cut along it
-  StateId same_as;                // shares the other's storage (layers that reuse keys and values)
+  std::vector<int32_t>
+      per_unit;              // elements of one position (kAll, kWindow) or one slot (kLast): [kv_heads, head_dim]
+  Axis shard = Axis::kNone;  // the first extent of per_unit is cut along it
+  StateId same_as;           // shares the other's storage (layers that reuse keys and values)
 };
 
 struct Op;
@@ -138,7 +140,7 @@ struct Node {
 // A program's way in: "forward", "pick", "encode", "draft". Owns a contiguous range of nodes.
 struct Entry {
   std::string name;
-  int32_t first = 0, count = 0;  // nodes()[first, first + count)
+  int32_t first = 0, count = 0;                        // nodes()[first, first + count)
   std::vector<std::pair<std::string, Value>> outputs;  // "logits", "hidden.embed", "hidden.layers.3", …
 };
 
@@ -159,7 +161,8 @@ struct Graph {
   const Entry* entry(std::string_view name) const;
 };
 
-// Every reference is in range, values are defined before use, each value by one node, ops' own rules (infer) hold again.
+// Every reference is in range, values are defined before use, each value by one node, ops' own rules (infer) hold
+// again.
 Status validate(const Graph& graph);
 // Text for people and for golden tests: one node a line.
 std::string to_string(const Graph& graph);

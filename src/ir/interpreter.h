@@ -1,8 +1,8 @@
-// The float64 interpreter: runs a graph op by op on the host through each primitive's `reference`. It is the oracle of every
-// backend and the engine of `--device reference`; it is not fast.
+// The float64 interpreter: runs a graph op by op on the host through each primitive's `reference`. It is the oracle
+// of every backend and the engine of `--device reference`; it is not fast.
 //
-// Weights come from a callback, decoded; states live here, in the cache's dtype (values are rounded to it when written, as
-// every backend does). One thread at a time.
+// Weights come from a callback, decoded; states live here, in the cache's dtype (values are rounded to it when
+// written, as every backend does). One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,8 @@ class Interpreter {
  public:
   using WeightSource = std::function<Status(const WeightDecl& decl, std::vector<float>* out)>;
   // `graph` outlives this. Fused nodes are expanded first.
-  static Result<std::unique_ptr<Interpreter>> create(const Graph& graph, WeightSource weights, InterpreterOptions options);
+  static Result<std::unique_ptr<Interpreter>> create(const Graph& graph, WeightSource weights,
+                                                     InterpreterOptions options);
   virtual ~Interpreter() = default;
   virtual Status run(std::string_view entry, const HostBatch& batch) = 0;
   // An output of the entry that ran last, float64 row-major. Valid until the next run.

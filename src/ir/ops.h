@@ -1,8 +1,8 @@
 // Ops: records in a list (ops.cc), one file an op in ops/. There is no enum; adding an op is one file and one line.
 //
-// A primitive has `reference`, its float64 result on the host: the oracle of every backend. A fused op has `expand`, its
-// definition by simpler ops: a backend takes the fused form or the definition for a whole program. The two agree within
-// the op's stated tolerance, not bit by bit.
+// A primitive has `reference`, its float64 result on the host: the oracle of every backend. A fused op has `expand`,
+// its definition by simpler ops: a backend takes the fused form or the definition for a whole program. The two agree
+// within the op's stated tolerance, not bit by bit.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace bora::ir {
 
-class Builder;        // builder.h
-class HostTensors;    // interpreter.h
+class Builder;      // builder.h
+class HostTensors;  // interpreter.h
 
 struct Op {
   std::string_view name;

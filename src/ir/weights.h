@@ -1,5 +1,5 @@
-// Weights by declaration: what a graph needs from a checkpoint, told by name and axes. Loading, quantizing, sharding, adapter
-// targets, export and the memory plan are all derived from these records.
+// Weights by declaration: what a graph needs from a checkpoint, told by name and axes. Loading, quantizing, sharding,
+// adapter targets, export and the memory plan are all derived from these records.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,10 @@ enum class Axis : uint8_t { kNone, kHidden, kVocab, kHeads, kKvHeads, kHeadDim, 
 
 // How rows of a stored matrix map to rows of the declared one. Blocks lie along K, so a row map never touches codes.
 struct RowMap {
-  enum class Kind : uint8_t { kIdentity, kDeinterleave };  // kDeinterleave: pairs (2j, 2j+1) of a head -> (j, j + D/2)
+  enum class Kind : uint8_t {
+    kIdentity,
+    kDeinterleave
+  };  // kDeinterleave: pairs (2j, 2j+1) of a head -> (j, j + D/2)
   Kind kind = Kind::kIdentity;
   int32_t head_dim = 0;
   // Row of the stored matrix that row r of the declared one comes from.
@@ -47,8 +50,8 @@ struct WeightDecl {
   WeightId same_as;            // tied: shares the other's storage (head = embedding)
 };
 
-// What the checkpoint's index says of a declaration, before any weight is read. Parts of unlike scheme are bound as several
-// linears.
+// What the checkpoint's index says of a declaration, before any weight is read. Parts of unlike scheme are bound as
+// several linears.
 struct WeightBinding {
   WeightId id;
   std::vector<const quant::Scheme*> schemes;  // by part

@@ -60,7 +60,8 @@ BlockId Blocks::candidate() const {
     if (c == kClasses && best >= 0) break;
     if (classes_[c].empty()) continue;
     const Item& oldest = *classes_[c].begin();
-    const double value = static_cast<double>(uint64_t{1} << (c % kClasses)) / static_cast<double>(now_ - oldest.last_use + 1);
+    const double value =
+        static_cast<double>(uint64_t{1} << (c % kClasses)) / static_cast<double>(now_ - oldest.last_use + 1);
     if (best < 0 || value < best_value) {
       best = oldest.id;
       best_value = value;
@@ -150,11 +151,21 @@ Pool::Usage Blocks::usage() const {
   u.total = total();
   for (const Item& item : items_) {
     switch (state(item.id)) {
-      case State::kFree: ++u.free; break;
-      case State::kOwned: ++u.owned; break;
-      case State::kWaiting: ++u.waiting; break;
-      case State::kCached: ++u.cached; break;
-      case State::kMoving: ++u.moving; break;
+      case State::kFree:
+        ++u.free;
+        break;
+      case State::kOwned:
+        ++u.owned;
+        break;
+      case State::kWaiting:
+        ++u.waiting;
+        break;
+      case State::kCached:
+        ++u.cached;
+        break;
+      case State::kMoving:
+        ++u.moving;
+        break;
     }
   }
   return u;
@@ -174,7 +185,8 @@ Status Blocks::check(const Trie& trie) const {
     const State s = state(item.id);
     if ((s == State::kFree) != listed_free[index(item.id)]) return fail(item.id, "free list and state differ");
     if (item.refs < 0 || item.pins < 0) return fail(item.id, "negative count");
-    if (item.node >= 0 && trie.block(item.node, group_) != item.id) return fail(item.id, "its node holds another block");
+    if (item.node >= 0 && trie.block(item.node, group_) != item.id)
+      return fail(item.id, "its node holds another block");
     if (class_of(item, trie) != item.cost_class) return fail(item.id, "listed in the wrong class");
     cached_found += s == State::kCached ? 1 : 0;
   }

@@ -6,10 +6,11 @@
 //   cached   refs == 0, pins == 0, a trie node holds it: reusable and evictable
 //   moving   a transfer holds it
 //
-// Eviction takes the least value = cost / age, where cost is what recomputing the block takes (it grows with the block's depth,
-// in classes of powers of two) and age is the time since its last use. Within a class the oldest comes first, so one look at
-// the front of each class decides. kAll blocks whose children hold blocks of the group come only after all others: no match could
-// reach those children any more. (They are then held by a sequence that computed the same prefix for itself.)
+// Eviction takes the least value = cost / age, where cost is what recomputing the block takes (it grows with the
+// block's depth, in classes of powers of two) and age is the time since its last use. Within a class the oldest comes
+// first, so one look at the front of each class decides. kAll blocks whose children hold blocks of the group come
+// only after all others: no match could reach those children any more. (They are then held by a sequence that
+// computed the same prefix for itself.)
 //
 // No allocation after construction: the ordered sets are intrusive.
 #pragma once

@@ -24,12 +24,12 @@ struct PendingSnapshot {
 struct Sequence {
   bool live = false;
   int32_t confirmed = 0, reserved = 0;
-  std::vector<NodeId> chain;   // [0] the root, then one node a complete confirmed block
-  std::vector<Unit> tail;      // confirmed units after the last complete block
-  std::vector<std::vector<BlockId>> tables;       // by group
-  std::vector<int32_t> released;                  // by group: window blocks before this index are gone
-  std::vector<std::vector<SlotEntry>> entries;    // by group, kLast
-  std::vector<BlockId> restore;                   // by group, kLast: the snapshot it started from, until the first confirm
+  std::vector<NodeId> chain;                    // [0] the root, then one node a complete confirmed block
+  std::vector<Unit> tail;                       // confirmed units after the last complete block
+  std::vector<std::vector<BlockId>> tables;     // by group
+  std::vector<int32_t> released;                // by group: window blocks before this index are gone
+  std::vector<std::vector<SlotEntry>> entries;  // by group, kLast
+  std::vector<BlockId> restore;  // by group, kLast: the snapshot it started from, until the first confirm
   int32_t restore_length = 0;
   std::vector<PendingSnapshot> snapshots;
 };
@@ -185,7 +185,8 @@ Match PoolImpl::match(std::span<const Unit> units, Salt salt) const {
     } else {
       const std::span<const Unit> theirs = trie_.units(other);
       const std::span<const Unit> ours = units.subspan(u(m.length), u(block_tokens_));
-      m.differs_at = m.length + static_cast<int32_t>(std::mismatch(ours.begin(), ours.end(), theirs.begin()).first - ours.begin());
+      m.differs_at = m.length + static_cast<int32_t>(std::mismatch(ours.begin(), ours.end(), theirs.begin()).first -
+                                                     ours.begin());
       why_ = "differs at token " + std::to_string(m.differs_at);
     }
   }
@@ -472,7 +473,8 @@ void PoolImpl::drop(Sequence& s, StepId after) {
       if (b < 0) continue;
       // A copy of its own whose original was evicted meanwhile takes its place.
       const bool complete = spec(g).keep != Keep::kLast && i < s.chain.size();
-      if (complete && trie_.block(s.chain[i], g) < 0 && groups_[u(g)]->node(b) < 0) groups_[u(g)]->attach(b, s.chain[i], &trie_);
+      if (complete && trie_.block(s.chain[i], g) < 0 && groups_[u(g)]->node(b) < 0)
+        groups_[u(g)]->attach(b, s.chain[i], &trie_);
       drop_block(g, b, after);
     }
     s.tables[u(g)].clear();
@@ -540,7 +542,8 @@ BlockId PoolImpl::store_slot(SeqId seq, int32_t group, int32_t length) {
 
 BlockId PoolImpl::snapshot(SeqId seq, int32_t group, int32_t length) {
   Sequence& s = at(seq);
-  BORA_CHECK(length > 0 && length % spec(group).align == 0 && length > s.confirmed, "snapshots lie ahead, at multiples of align");
+  BORA_CHECK(length > 0 && length % spec(group).align == 0 && length > s.confirmed,
+             "snapshots lie ahead, at multiples of align");
   for (const PendingSnapshot& p : s.snapshots) {
     if (p.group == group && p.length == length) return p.slot;
   }
@@ -582,17 +585,21 @@ Counters PoolImpl::counters() const {
 Status PoolImpl::check_sequence(SeqId id, const Sequence& s) const {
   const auto fail = [id](const char* what) { return internal_error("sequence " + std::to_string(id) + ": " + what); };
   if (s.confirmed > s.reserved) return fail("confirmed beyond reserved");
-  if (static_cast<int32_t>(s.chain.size()) - 1 != s.confirmed / block_tokens_) return fail("chain and confirmed length differ");
-  if (static_cast<int32_t>(s.tail.size()) != s.confirmed % block_tokens_) return fail("tail and confirmed length differ");
+  if (static_cast<int32_t>(s.chain.size()) - 1 != s.confirmed / block_tokens_)
+    return fail("chain and confirmed length differ");
+  if (static_cast<int32_t>(s.tail.size()) != s.confirmed % block_tokens_)
+    return fail("tail and confirmed length differ");
   for (int32_t g = 0; g < group_count(); ++g) {
     if (spec(g).keep == Keep::kLast) {
       if (static_cast<int32_t>(s.tables[u(g)].size()) != spec(g).block) return fail("wrong number of working slots");
       continue;
     }
-    if (static_cast<int32_t>(s.tables[u(g)].size()) != blocks_for(s.reserved)) return fail("table and reserved length differ");
+    if (static_cast<int32_t>(s.tables[u(g)].size()) != blocks_for(s.reserved))
+      return fail("table and reserved length differ");
     for (size_t i = 0; i < s.tables[u(g)].size(); ++i) {
       const bool behind = static_cast<int32_t>(i) < s.released[u(g)];
-      if (behind != (s.tables[u(g)][i] < 0)) return fail("a block inside the window is missing, or one behind it is held");
+      if (behind != (s.tables[u(g)][i] < 0))
+        return fail("a block inside the window is missing, or one behind it is held");
       // Blocks of unconfirmed positions only are written: nobody else may hold them, nor may the index.
       const bool written = static_cast<int32_t>(i) * block_tokens_ >= s.confirmed;
       if (!written || behind) continue;
@@ -648,11 +655,13 @@ Status PoolImpl::check() const {
 }  // namespace
 
 Result<std::unique_ptr<Pool>> make_pool(std::span<const GroupSpec> groups, int32_t max_sequences) {
-  if (groups.empty() || max_sequences < 1) return invalid_argument("a pool needs at least one group and one sequence");
+  if (groups.empty() || max_sequences < 1)
+    return invalid_argument("a pool needs at least one group and one sequence");
   int32_t block = 0;
   for (const GroupSpec& g : groups) {
     if (g.blocks < 1 || g.block < 1 || g.align < 1) return invalid_argument("a state group has no blocks");
-    if (g.keep == Keep::kWindow && g.window < 1) return invalid_argument("a window group needs a window of at least 1");
+    if (g.keep == Keep::kWindow && g.window < 1)
+      return invalid_argument("a window group needs a window of at least 1");
     if (g.keep == Keep::kLast && g.block < 2) return invalid_argument("a recurrent group needs two working slots");
     if (g.keep == Keep::kLast) continue;
     if (block != 0 && block != g.block) return invalid_argument("paged groups must have blocks of one size");
@@ -660,7 +669,8 @@ Result<std::unique_ptr<Pool>> make_pool(std::span<const GroupSpec> groups, int32
   }
   if (block == 0) block = 16;  // recurrent groups only: the index still works in blocks
   for (const GroupSpec& g : groups) {
-    if (g.keep == Keep::kLast && g.align % block != 0) return invalid_argument("align must be a multiple of the block size");
+    if (g.keep == Keep::kLast && g.align % block != 0)
+      return invalid_argument("align must be a multiple of the block size");
   }
   return std::unique_ptr<Pool>(std::make_unique<PoolImpl>(groups, block, max_sequences));
 }

@@ -74,7 +74,8 @@ TEST(Pool, ReservedUnitsAreNotFindable) {
 }
 
 TEST(Pool, AllGroupsOrNone) {
-  auto pool = pool_of({{.keep = Keep::kAll, .block = 16, .blocks = 10}, {.keep = Keep::kAll, .block = 16, .blocks = 2}});
+  auto pool =
+      pool_of({{.keep = Keep::kAll, .block = 16, .blocks = 10}, {.keep = Keep::kAll, .block = 16, .blocks = 2}});
   auto seq = pool->open({}, 0, 0);
   std::vector<BlockCopy> copies;
   EXPECT_EQ(pool->reserve(*seq, 48, &copies).code(), Code::kResourceExhausted);
@@ -87,11 +88,11 @@ TEST(Pool, AllGroupsOrNone) {
 TEST(Pool, EvictionTakesLeavesFirstAndNeverLiveBlocks) {
   auto pool = pool_of({{.keep = Keep::kAll, .block = 16, .blocks = 6}});
   const std::vector<Unit> a = units(48);
-  pool->release(run(*pool, a), -1);             // 3 cached
+  pool->release(run(*pool, a), -1);                // 3 cached
   const SeqId live = run(*pool, units(32, 5000));  // 2 owned, 1 free
   std::vector<BlockCopy> copies;
   ASSERT_TRUE(pool->reserve(live, 64, &copies).ok());  // takes the free one and evicts one
-  EXPECT_EQ(pool->match(a, 0).length, 32);      // the deepest block went, not the first
+  EXPECT_EQ(pool->match(a, 0).length, 32);             // the deepest block went, not the first
   EXPECT_TRUE(pool->check().ok());
   EXPECT_FALSE(pool->reserve(live, 128, &copies).ok());
   EXPECT_EQ(pool->reserved(live), 64);
@@ -131,7 +132,8 @@ TEST(Pool, ReleasedBlocksWaitForTheStepsInFlight) {
 }
 
 TEST(Pool, WindowsReleaseWhatNoRowSees) {
-  auto pool = pool_of({{.keep = Keep::kAll, .block = 16, .blocks = 32}, {.keep = Keep::kWindow, .window = 20, .block = 16, .blocks = 32}});
+  auto pool = pool_of({{.keep = Keep::kAll, .block = 16, .blocks = 32},
+                       {.keep = Keep::kWindow, .window = 20, .block = 16, .blocks = 32}});
   const std::vector<Unit> prompt = units(96);
   const SeqId a = run(*pool, prompt);
   // A row at position 96 sees 77 to 96: blocks 0 to 3 are behind.
@@ -154,8 +156,8 @@ TEST(Pool, WindowsReleaseWhatNoRowSees) {
 }
 
 TEST(Pool, RecurrentStateIsRestoredFromSnapshotsOnly) {
-  auto pool = pool_of({{.keep = Keep::kAll, .block = 16, .blocks = 32},
-                       {.keep = Keep::kLast, .block = 2, .align = 16, .blocks = 8}});
+  auto pool = pool_of(
+      {{.keep = Keep::kAll, .block = 16, .blocks = 32}, {.keep = Keep::kLast, .block = 2, .align = 16, .blocks = 8}});
   const std::vector<Unit> prompt = units(64);
   auto a = pool->open(prompt, 0, 0);
   std::vector<BlockCopy> copies;
@@ -220,7 +222,8 @@ TEST(Pool, RandomCallsKeepEveryInvariant) {
         const Match m = pool->match(text, 0);
         bool known = m.length == 0;
         for (const auto& s : confirmed_once) {
-          known |= s.size() >= static_cast<size_t>(m.length) && std::equal(text.begin(), text.begin() + m.length, s.begin());
+          known |= s.size() >= static_cast<size_t>(m.length) &&
+                   std::equal(text.begin(), text.begin() + m.length, s.begin());
         }
         ASSERT_TRUE(known) << "matched what nobody confirmed";
         auto seq = pool->open(text, 0, m.length);

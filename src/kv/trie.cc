@@ -9,7 +9,8 @@
 
 namespace bora::kv {
 
-Trie::Trie(int32_t block_tokens, int32_t groups, int32_t expected_nodes) : block_tokens_(block_tokens), groups_(groups) {
+Trie::Trie(int32_t block_tokens, int32_t groups, int32_t expected_nodes)
+    : block_tokens_(block_tokens), groups_(groups) {
   BORA_CHECK(block_tokens > 0 && groups > 0, "a trie needs blocks and groups");
   do grow();
   while (nodes_.size() < static_cast<size_t>(expected_nodes));
@@ -59,7 +60,10 @@ NodeId Trie::allocate(NodeId parent, std::span<const Unit> units, Salt salt, uin
   const NodeId id = free_;
   Node& node = nodes_[index(id)];
   free_ = node.next;
-  node = Node{.parent = parent, .depth = parent < 0 ? 0 : nodes_[index(parent)].depth + 1, .hash = hash, .salt = salt,
+  node = Node{.parent = parent,
+              .depth = parent < 0 ? 0 : nodes_[index(parent)].depth + 1,
+              .hash = hash,
+              .salt = salt,
               .live = true};
   std::copy(units.begin(), units.end(), units_.begin() + static_cast<ptrdiff_t>(index(id)) * block_tokens_);
   for (int32_t g = 0; g < groups_; ++g) held_[slot(id, g)] = {};
@@ -153,7 +157,8 @@ Status Trie::check() const {
       if (parent >= 0) ++children[slot(parent, g)];
     }
   }
-  if (live != live_) return internal_error("trie: live count is " + std::to_string(live_) + ", found " + std::to_string(live));
+  if (live != live_)
+    return internal_error("trie: live count is " + std::to_string(live_) + ", found " + std::to_string(live));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (!nodes_[i].live) continue;
     if (nodes_[i].refs < refs[i]) return internal_error("trie: a node has fewer references than holders");

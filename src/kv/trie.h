@@ -1,12 +1,13 @@
 // The prefix index: a trie of complete blocks of units.
 //
-// A node is (parent, its block's units). Look-up hashes (parent, units) and compares both in full, so a collision costs time
-// and never truth. Roots are salts. A node lives while something refers to it: a child, a sequence whose confirmed prefix ends
-// in or passes through it, or a group that holds a block for it.
+// A node is (parent, its block's units). Look-up hashes (parent, units) and compares both in full, so a collision
+// costs time and never truth. Roots are salts. A node lives while something refers to it: a child, a sequence whose
+// confirmed prefix ends in or passes through it, or a group that holds a block for it.
 //
-// Per group a node knows the block that holds its state, or -1. `held_children` counts children that hold a block of the
-// group: a kAll block whose descendants hold blocks must not be evicted before them, since no match could reach them.
-// Node storage is a slab with a free list; it grows only when live sequences hold more nodes than there are blocks.
+// Per group a node knows the block that holds its state, or -1. `held_children` counts children that hold a block of
+// the group: a kAll block whose descendants hold blocks must not be evicted before them, since no match could reach
+// them. Node storage is a slab with a free list; it grows only when live sequences hold more nodes than there are
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -53,11 +54,11 @@ class Trie {
   struct Node {
     NodeId parent = -1;
     NodeId recent = -1;
-    NodeId next = -1;   // chain of the hash bucket, or of the free list
+    NodeId next = -1;  // chain of the hash bucket, or of the free list
     int32_t depth = 0;
     int32_t refs = 0;
     uint64_t hash = 0;
-    Salt salt = 0;      // roots only
+    Salt salt = 0;  // roots only
     bool live = false;
   };
   struct Held {
@@ -65,7 +66,9 @@ class Trie {
     int32_t children = 0;
   };
   static size_t index(NodeId node) { return static_cast<size_t>(node); }
-  size_t slot(NodeId node, int32_t group) const { return index(node) * static_cast<size_t>(groups_) + static_cast<size_t>(group); }
+  size_t slot(NodeId node, int32_t group) const {
+    return index(node) * static_cast<size_t>(groups_) + static_cast<size_t>(group);
+  }
   uint64_t hash_of(NodeId parent, std::span<const Unit> units) const;
   NodeId find(NodeId parent, std::span<const Unit> units, Salt salt, uint64_t hash) const;
   NodeId allocate(NodeId parent, std::span<const Unit> units, Salt salt, uint64_t hash);

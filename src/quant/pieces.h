@@ -1,9 +1,10 @@
 // The canonical cut of K: which products are summed with which, for every linear of every backend.
 //
-// A dot product over K is computed as a few *pieces*, each summed in ascending k from a zero accumulator, and the piece sums
-// are added in ascending order. Where pieces begin depends on K and on the weight's scheme only, never on the batch, the
-// device or the number of threads, so that a row has the same bits alone, batched, in prefill and in verification.
-// Who computes a piece is free; where it begins is not. A tensor-parallel split of K must use these borders.
+// A dot product over K is computed as a few *pieces*, each summed in ascending k from a zero accumulator, and the
+// piece sums are added in ascending order. Where pieces begin depends on K and on the weight's scheme only, never on
+// the batch, the device or the number of threads, so that a row has the same bits alone, batched, in prefill and in
+// verification. Who computes a piece is free; where it begins is not. A tensor-parallel split of K must use these
+// borders.
 //
 //   unit   = lcm(scheme group, 16), and 128 for FP8 (its accumulators are promoted to float32 every 128 of K)
 //   pieces = the largest of 8, 4, 2, 1 not above the number of units (a last short unit counts as one)
@@ -16,7 +17,8 @@
 
 namespace bora::quant {
 
-// What the cut needs to know of a scheme: `group` weights of a row share a scale (1 = none), `fp8` = e4m3 or e5m2 codes.
+// What the cut needs to know of a scheme: `group` weights of a row share a scale (1 = none), `fp8` = e4m3 or e5m2
+// codes.
 struct PieceRule {
   int32_t group = 1;
   bool fp8 = false;

@@ -21,11 +21,11 @@ using V = std::vector<int64_t>;
 // Borders worked out by hand from the rule.
 TEST(Pieces, KnownCuts) {
   EXPECT_EQ(borders(4096, {1, false}), (V{0, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096}));
-  EXPECT_EQ(borders(576, {32, false}), (V{0, 96, 192, 256, 320, 384, 448, 512, 576}));   // 18 units: 3 3 2 2 2 2 2 2
-  EXPECT_EQ(borders(640, {256, false}), (V{0, 512, 640}));                               // 3 units (last short): 2 1
+  EXPECT_EQ(borders(576, {32, false}), (V{0, 96, 192, 256, 320, 384, 448, 512, 576}));  // 18 units: 3 3 2 2 2 2 2 2
+  EXPECT_EQ(borders(640, {256, false}), (V{0, 512, 640}));                              // 3 units (last short): 2 1
   EXPECT_EQ(borders(3584, {128, false}), (V{0, 512, 1024, 1536, 2048, 2432, 2816, 3200, 3584}));
   EXPECT_EQ(borders(128, {32, false}), (V{0, 32, 64, 96, 128}));
-  EXPECT_EQ(borders(300, {1, true}), (V{0, 256, 300}));                                  // unit 128: 3 units
+  EXPECT_EQ(borders(300, {1, true}), (V{0, 256, 300}));  // unit 128: 3 units
   EXPECT_EQ(borders(7, {1, false}), (V{0, 7}));
   EXPECT_EQ(borders(0, {1, false}), (V{0, 0}));
 }

@@ -17,14 +17,14 @@ struct Job {
   RequestState* request = nullptr;
   int32_t choice = 0;
   std::vector<kv::Unit> tokens;
-  int32_t generated = 0;         // tokens of the answer that the host has read
-  kv::SeqId seq = -1;            // -1: waiting
-  int32_t epoch = 0;             // outcomes planned under an older epoch are surplus
-  int32_t planned = 0;           // positions planned to be computed, upper bound
-  int32_t planned_new = 0;       // answer tokens after all steps in flight, upper bound
-  int32_t in_flight = 0;         // steps of this epoch that hold work of it
-  int32_t prompt_end = 0;        // prefill reaches to here; beyond it one token at a time
-  StepId last_step = -1;         // last step that holds work of it, of any epoch
+  int32_t generated = 0;    // tokens of the answer that the host has read
+  kv::SeqId seq = -1;       // -1: waiting
+  int32_t epoch = 0;        // outcomes planned under an older epoch are surplus
+  int32_t planned = 0;      // positions planned to be computed, upper bound
+  int32_t planned_new = 0;  // answer tokens after all steps in flight, upper bound
+  int32_t in_flight = 0;    // steps of this epoch that hold work of it
+  int32_t prompt_end = 0;   // prefill reaches to here; beyond it one token at a time
+  StepId last_step = -1;    // last step that holds work of it, of any epoch
   bool ended = false;
 
   bool prefilling() const { return planned < prompt_end; }
@@ -32,11 +32,11 @@ struct Job {
 
 struct RequestState {
   Arrival arrival;
-  int64_t order = 0;             // arrival number
+  int64_t order = 0;  // arrival number
   bool paused = false;
   bool cancelled = false;
   int32_t open_choices = 0;
-  bool forked = false;           // the prompt's logits were read and the other choices exist
+  bool forked = false;  // the prompt's logits were read and the other choices exist
   std::vector<std::unique_ptr<Job>> jobs;
 };
 

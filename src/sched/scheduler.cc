@@ -74,7 +74,7 @@ class SchedulerImpl : public Scheduler {
   StepId completed_ = -1;
   StepId releasing_ = -1;  // blocks wait for this step
   int64_t arrivals_ = 0;
-  size_t turn_ = 0;        // who decodes first when the budget is short
+  size_t turn_ = 0;                         // who decodes first when the budget is short
   std::vector<kv::BlockCopy> fork_copies_;  // run before the next step
   std::vector<Ended> ended_;
   std::vector<Admission> admissions_;
@@ -84,7 +84,8 @@ class SchedulerImpl : public Scheduler {
 Status SchedulerImpl::arrive(const Arrival& a, int64_t now_us) {
   if (a.prompt.empty()) return invalid_argument("the prompt is empty");
   if (a.choices < 1 || a.choices > limits_.max_rows) {
-    return invalid_argument("choices must be 1 to " + std::to_string(limits_.max_rows) + ", got " + std::to_string(a.choices));
+    return invalid_argument("choices must be 1 to " + std::to_string(limits_.max_rows) + ", got " +
+                            std::to_string(a.choices));
   }
   if (a.max_new < 1) return invalid_argument("max_new must be at least 1, got " + std::to_string(a.max_new));
   if (a.prompt.size() >= static_cast<size_t>(limits_.max_context)) {
@@ -98,7 +99,8 @@ Status SchedulerImpl::arrive(const Arrival& a, int64_t now_us) {
   }
   if (requests_.count(a.id) != 0) return Status(Code::kAlreadyExists, "request " + std::to_string(a.id) + " exists");
   if (static_cast<int32_t>(waiting_.size()) >= limits_.max_waiting) {
-    return resource_exhausted("the queue is full (" + std::to_string(limits_.max_waiting) + " requests); try again later");
+    return resource_exhausted("the queue is full (" + std::to_string(limits_.max_waiting) +
+                              " requests); try again later");
   }
   (void)now_us;
   auto request = std::make_unique<RequestState>();
@@ -193,7 +195,8 @@ bool SchedulerImpl::can_decode(const Job& job) const {
   if (job.request->paused || job.prefilling()) return false;
   // The other choices are made from the same logits: wait until they were read.
   if (!job.request->forked && job.request->arrival.choices > 1 && job.in_flight > 0) return false;
-  const int32_t room = std::min(job.request->arrival.max_new - job.planned_new, limits_.max_context - job.planned - 1);
+  const int32_t room =
+      std::min(job.request->arrival.max_new - job.planned_new, limits_.max_context - job.planned - 1);
   return room > 0 && job.planned_new > 0;
 }
 
@@ -261,7 +264,8 @@ void SchedulerImpl::plan_decode(StepPlan* plan, int32_t* budget) {
   for (size_t i = 0; i < ready.size(); ++i) {
     Job* job = ready[(first + i) % ready.size()];
     if (job->seq < 0) continue;  // put back by somebody before it
-    const int32_t room = std::min(job->request->arrival.max_new - job->planned_new, limits_.max_context - job->planned - 1);
+    const int32_t room =
+        std::min(job->request->arrival.max_new - job->planned_new, limits_.max_context - job->planned - 1);
     const int32_t rows = std::min({1 + limits_.max_drafts, room, *budget, rows_left(*plan)});
     if (rows < 1) break;
     if (static_cast<int32_t>(plan->work.size()) >= limits_.max_seqs) break;
@@ -316,8 +320,10 @@ void SchedulerImpl::plan_prefill(StepPlan* plan, int32_t* budget) {
     w.all_rows = all_rows;
     if (!reserve(job, end, plan)) continue;
     const int32_t rounded = job->prompt_end / limits_.align * limits_.align;
-    if (rounded > w.begin && rounded <= end) w.snapshot = rounded;
-    else if (end / kSnapshotEvery != w.begin / kSnapshotEvery) w.snapshot = end / kSnapshotEvery * kSnapshotEvery;
+    if (rounded > w.begin && rounded <= end)
+      w.snapshot = rounded;
+    else if (end / kSnapshotEvery != w.begin / kSnapshotEvery)
+      w.snapshot = end / kSnapshotEvery * kSnapshotEvery;
     add_work(job, w, plan);
     job->planned = end;
     if (last) job->planned_new = job->generated + 1;
@@ -399,7 +405,8 @@ void SchedulerImpl::take_tokens(Job* job, const Outcome& outcome) {
   const int32_t computed = before - 1 + count;
   const int32_t have = pool_.confirmed(job->seq);
   if (computed > have) {
-    pool_.confirm(job->seq, std::span(job->tokens).subspan(static_cast<size_t>(have), static_cast<size_t>(computed - have)));
+    pool_.confirm(job->seq,
+                  std::span(job->tokens).subspan(static_cast<size_t>(have), static_cast<size_t>(computed - have)));
   }
   if (outcome.stopped) {
     finish(job, Finish::kStop);
@@ -458,7 +465,8 @@ void SchedulerImpl::settle(const PlannedWork& done, std::span<const Outcome> out
   if (done.work.prompt_rows) {
     const int32_t have = pool_.confirmed(job->seq);
     const int32_t end = done.work.begin + done.work.count;
-    pool_.confirm(job->seq, std::span(job->tokens).subspan(static_cast<size_t>(have), static_cast<size_t>(end - have)));
+    pool_.confirm(job->seq,
+                  std::span(job->tokens).subspan(static_cast<size_t>(have), static_cast<size_t>(end - have)));
   }
   if (count == 0) return;
   if (several && !job->request->forked) start_choices(job, outcomes.subspan(first, count));
@@ -509,11 +517,13 @@ Status SchedulerImpl::check() const {
       if (pool_.confirmed(job->seq) > job->planned) return internal_error(who + "confirmed beyond planned");
       if (job->planned > pool_.reserved(job->seq)) return internal_error(who + "planned beyond reserved");
       if (job->planned > limits_.max_context) return internal_error(who + "planned beyond the context");
-      if (job->planned_new > request->arrival.max_new) return internal_error(who + "planned more tokens than asked for");
+      if (job->planned_new > request->arrival.max_new)
+        return internal_error(who + "planned more tokens than asked for");
     }
     if (open != request->open_choices || open == 0) return internal_error("a request's open choices are miscounted");
   }
-  if (running != running_.size() || waiting != waiting_.size()) return internal_error("a job is lost or listed twice");
+  if (running != running_.size() || waiting != waiting_.size())
+    return internal_error("a job is lost or listed twice");
   return {};
 }
 

@@ -29,8 +29,8 @@ struct Answer {
   std::vector<int32_t> expected;
   bool ended = false;
   // The device's own view of the running sequence.
-  int32_t length = 0;            // positions in its cache
-  int32_t pending = -1;          // token picked and not yet computed
+  int32_t length = 0;    // positions in its cache
+  int32_t pending = -1;  // token picked and not yet computed
 };
 
 struct Client {
@@ -54,7 +54,7 @@ struct Launched {
   StepPlan plan;
   std::vector<std::vector<int32_t>> tokens;  // one list an outcome
   std::vector<bool> stopped;
-  std::vector<Touch> touches;                // blocks that it reads or writes
+  std::vector<Touch> touches;  // blocks that it reads or writes
 };
 
 SimConfig make_config(Rng* rng) {
@@ -71,7 +71,8 @@ SimConfig make_config(Rng* rng) {
   c.limits.max_waiting = 64;
   c.max_prompt = static_cast<int32_t>(rng->between(8, 72));
   c.max_new = static_cast<int32_t>(rng->between(1, 24));
-  c.limits.max_context = c.max_prompt + c.max_new + static_cast<int32_t>(rng->between(0, 8)) - static_cast<int32_t>(rng->below(4));
+  c.limits.max_context =
+      c.max_prompt + c.max_new + static_cast<int32_t>(rng->between(0, 8)) - static_cast<int32_t>(rng->below(4));
   c.limits.max_context = std::max(c.limits.max_context, 12);
   c.budget = static_cast<int32_t>(rng->between(c.limits.align + 1, c.limits.max_tokens));
   const int32_t one = (c.limits.max_context + block - 1) / block + 1;
@@ -79,12 +80,18 @@ SimConfig make_config(Rng* rng) {
   const int32_t blocks = one * static_cast<int32_t>(rng->between(1, 4)) + static_cast<int32_t>(rng->between(1, 6));
   c.groups.push_back({.keep = kv::Keep::kAll, .block = block, .blocks = blocks});
   if (rng->chance(0.5)) {
-    c.groups.push_back({.keep = kv::Keep::kWindow, .window = static_cast<int32_t>(rng->between(2, 24)), .block = block, .blocks = blocks});
+    c.groups.push_back({.keep = kv::Keep::kWindow,
+                        .window = static_cast<int32_t>(rng->between(2, 24)),
+                        .block = block,
+                        .blocks = blocks});
   }
   if (recurrent) {
     const int32_t slots = 1 + c.limits.steps_in_flight * (1 + c.limits.max_drafts);
-    c.groups.push_back({.keep = kv::Keep::kLast, .block = slots, .align = c.limits.align,
-                        .blocks = slots * static_cast<int32_t>(rng->between(2, 5)) + static_cast<int32_t>(rng->between(1, 10))});
+    c.groups.push_back(
+        {.keep = kv::Keep::kLast,
+         .block = slots,
+         .align = c.limits.align,
+         .blocks = slots * static_cast<int32_t>(rng->between(2, 5)) + static_cast<int32_t>(rng->between(1, 10))});
   }
   c.arrive = 0.05 + rng->uniform() * 0.6;
   c.cancel = rng->chance(0.6) ? rng->uniform() * 0.05 : 0;
@@ -99,7 +106,12 @@ SimConfig make_config(Rng* rng) {
 class Simulation {
  public:
   Simulation(const SimOptions& options, uint64_t seed, int64_t requests, SimReport* report)
-      : options_(options), rng_(seed), config_(make_config(&rng_)), memory_(config_.groups), left_(requests), report_(*report) {}
+      : options_(options),
+        rng_(seed),
+        config_(make_config(&rng_)),
+        memory_(config_.groups),
+        left_(requests),
+        report_(*report) {}
 
   Status run();
 
@@ -160,7 +172,8 @@ std::vector<int32_t> Simulation::solo(const Client& client, int32_t choice) cons
   for (kv::Unit u : client.arrival.prompt) prefix = prefix_next(prefix, u);
   std::vector<int32_t> out;
   size_t length = client.arrival.prompt.size();
-  while (static_cast<int32_t>(out.size()) < client.arrival.max_new && static_cast<int32_t>(length) < config_.limits.max_context) {
+  while (static_cast<int32_t>(out.size()) < client.arrival.max_new &&
+         static_cast<int32_t>(length) < config_.limits.max_context) {
     const int32_t token = next_token(prefix, client.seed, choice);
     out.push_back(token);
     ++length;
@@ -227,7 +240,8 @@ void Simulation::disturb() {
 
 void Simulation::transfer() {
   if (rng_.chance(config_.move)) {
-    for (const kv::Move& m : pool_->evict(static_cast<int32_t>(rng_.below(config_.groups.size())), 2)) moves_.push_back(m);
+    for (const kv::Move& m : pool_->evict(static_cast<int32_t>(rng_.below(config_.groups.size())), 2))
+      moves_.push_back(m);
   }
   while (!moves_.empty() && rng_.chance(0.3)) {
     const bool ok = rng_.chance(0.6);
@@ -248,8 +262,8 @@ Status Simulation::check_write(const Work& work, int32_t group, kv::BlockId bloc
   for (const Launched& step : in_flight_) {
     for (const Touch& t : step.touches) {
       if (t.group == group && t.block == block && (t.request != work.request || t.choice != work.choice)) {
-        return internal_error("writes block " + std::to_string(block) + ", which request " + std::to_string(t.request) +
-                              " still uses in step " + std::to_string(step.plan.id));
+        return internal_error("writes block " + std::to_string(block) + ", which request " +
+                              std::to_string(t.request) + " still uses in step " + std::to_string(step.plan.id));
       }
     }
   }
@@ -263,7 +277,8 @@ Status Simulation::write_row(const Work& work, int32_t at, uint64_t prefix_after
     if (s.keep == kv::Keep::kLast) {
       if (keep_state) {
         const kv::BlockId slot = pool_->store_slot(work.seq, g, at + 1);
-        if (slot == pool_->load_slot(work.seq, g, work.begin)) return internal_error("stores into the slot it loads from");
+        if (slot == pool_->load_slot(work.seq, g, work.begin))
+          return internal_error("stores into the slot it loads from");
         BORA_TRY(check_write(work, g, slot));
         memory_.cell(g, slot, 0) = prefix_after;
       }
@@ -274,7 +289,8 @@ Status Simulation::write_row(const Work& work, int32_t at, uint64_t prefix_after
       continue;
     }
     const size_t index = static_cast<size_t>(at / s.block);
-    if (index >= table.size() || table[index] < 0) return internal_error("writes position " + std::to_string(at) + ", which has no block");
+    if (index >= table.size() || table[index] < 0)
+      return internal_error("writes position " + std::to_string(at) + ", which has no block");
     BORA_TRY(check_write(work, g, table[index]));
     memory_.cell(g, table[index], at % s.block) = prefix_after;
   }
@@ -282,11 +298,13 @@ Status Simulation::write_row(const Work& work, int32_t at, uint64_t prefix_after
 }
 
 // Reads everything that the rows see, then writes them one by one.
-Status Simulation::run_rows(const Work& work, Client& client, Answer& answer, std::span<const int32_t> inputs, int32_t begin) {
+Status Simulation::run_rows(const Work& work, Client& client, Answer& answer, std::span<const int32_t> inputs,
+                            int32_t begin) {
   std::vector<uint64_t> prefix = prefixes(client, answer.tokens);
   // Tokens beyond what the host has read are the device's own picks.
   while (static_cast<int32_t>(prefix.size()) <= begin) {
-    prefix.push_back(prefix_next(prefix.back(), static_cast<kv::Unit>(next_token(prefix.back(), client.seed, work.choice))));
+    prefix.push_back(
+        prefix_next(prefix.back(), static_cast<kv::Unit>(next_token(prefix.back(), client.seed, work.choice))));
   }
   for (int32_t g = 0; g < memory_.groups(); ++g) {
     if (memory_.spec(g).keep == kv::Keep::kLast) {
@@ -343,7 +361,8 @@ void Simulation::record(Launched* step, Client& client, int32_t choice, std::vec
 
 void Simulation::pick_prompt(const Work& work, Client& client, Launched* step) {
   const Answer& first = client.answers[static_cast<size_t>(work.choice)];
-  const uint64_t prefix = prefixes(client, std::span(first.tokens).first(static_cast<size_t>(work.begin + work.count))).back();
+  const uint64_t prefix =
+      prefixes(client, std::span(first.tokens).first(static_cast<size_t>(work.begin + work.count))).back();
   for (int32_t c = 0; c < work.picks; ++c) {
     const int32_t choice = work.picks > 1 ? c : work.choice;
     client.answers[static_cast<size_t>(choice)].length = work.begin + work.count;
@@ -357,12 +376,15 @@ Status Simulation::pick_decode(const Work& work, Client& client, Launched* step)
   const int32_t begin = work.continues ? a.length : work.begin;
   if (!work.continues) a.pending = static_cast<int32_t>(a.tokens.back());
   if (!work.continues && static_cast<int32_t>(a.tokens.size()) != begin + 1) {
-    return internal_error("decodes at " + std::to_string(begin) + " with " + std::to_string(a.tokens.size()) + " tokens known");
+    return internal_error("decodes at " + std::to_string(begin) + " with " + std::to_string(a.tokens.size()) +
+                          " tokens known");
   }
   if (begin > work.begin) return internal_error("is further on the device than planned");
-  std::vector<uint64_t> prefix = prefixes(client, std::span(a.tokens).first(std::min(a.tokens.size(), static_cast<size_t>(begin))));
+  std::vector<uint64_t> prefix =
+      prefixes(client, std::span(a.tokens).first(std::min(a.tokens.size(), static_cast<size_t>(begin))));
   while (static_cast<int32_t>(prefix.size()) <= begin) {
-    prefix.push_back(prefix_next(prefix.back(), static_cast<kv::Unit>(next_token(prefix.back(), client.seed, work.choice))));
+    prefix.push_back(
+        prefix_next(prefix.back(), static_cast<kv::Unit>(next_token(prefix.back(), client.seed, work.choice))));
   }
   std::vector<int32_t> inputs{a.pending}, picked;
   uint64_t p = prefix_next(prefix.back(), static_cast<kv::Unit>(a.pending));
@@ -396,7 +418,8 @@ Status Simulation::run_work(const Work& work, Launched* step) {
     if (!aligned) return internal_error("a prefill chunk ends at " + std::to_string(end) + ", not at a legal border");
     if (end > static_cast<int32_t>(a.tokens.size())) return internal_error("prefill beyond the known tokens");
     std::vector<int32_t> inputs;
-    for (int32_t p = work.begin; p < end; ++p) inputs.push_back(static_cast<int32_t>(a.tokens[static_cast<size_t>(p)]));
+    for (int32_t p = work.begin; p < end; ++p)
+      inputs.push_back(static_cast<int32_t>(a.tokens[static_cast<size_t>(p)]));
     BORA_TRY(run_rows(work, client, a, inputs, work.begin));
     if (work.picks > 0) pick_prompt(work, client, step);
   } else {
@@ -412,12 +435,15 @@ Status Simulation::launch(StepPlan plan) {
   int32_t rows = 0, picks = 0;
   for (const Work& w : plan.work) {
     const Status s = run_work(w, &step);
-    if (!s.ok()) return s.with_context("request " + std::to_string(w.request) + " choice " + std::to_string(w.choice));
+    if (!s.ok())
+      return s.with_context("request " + std::to_string(w.request) + " choice " + std::to_string(w.choice));
     rows += w.count;
     picks += w.picks;
   }
-  if (rows > config_.budget || picks > config_.limits.max_rows) return internal_error("the step is larger than allowed");
-  if (static_cast<int32_t>(plan.work.size()) > config_.limits.max_seqs) return internal_error("more sequences than allowed");
+  if (rows > config_.budget || picks > config_.limits.max_rows)
+    return internal_error("the step is larger than allowed");
+  if (static_cast<int32_t>(plan.work.size()) > config_.limits.max_seqs)
+    return internal_error("more sequences than allowed");
   step.plan = std::move(plan);
   in_flight_.push_back(std::move(step));
   return {};
@@ -455,7 +481,8 @@ Status Simulation::collect_ended() {
     Answer& a = c.answers[static_cast<size_t>(e.choice)];
     if (a.ended) return internal_error(who + "ended twice");
     a.ended = true;
-    const std::vector<int32_t> got(a.tokens.begin() + static_cast<ptrdiff_t>(c.arrival.prompt.size()), a.tokens.end());
+    const std::vector<int32_t> got(a.tokens.begin() + static_cast<ptrdiff_t>(c.arrival.prompt.size()),
+                                   a.tokens.end());
     const bool whole = got == a.expected;
     const bool stopped = c.stops && !got.empty() && got.back() == kStopToken;
     const bool prefix = got.size() <= a.expected.size() && std::equal(got.begin(), got.end(), a.expected.begin());
@@ -473,10 +500,12 @@ Status Simulation::collect_ended() {
         ++report_.cancelled;
         break;
       case Finish::kDeadline:
-        if (c.arrival.deadline_us < 0 || now_us_ <= c.arrival.deadline_us || !prefix) return internal_error(who + "expired early");
+        if (c.arrival.deadline_us < 0 || now_us_ <= c.arrival.deadline_us || !prefix)
+          return internal_error(who + "expired early");
         ++report_.expired;
         break;
-      case Finish::kError: return internal_error(who + "failed");
+      case Finish::kError:
+        return internal_error(who + "failed");
     }
     if (history_.size() < 8) history_.emplace_back();
     history_[static_cast<size_t>(e.request) % history_.size()] = a.tokens;
@@ -512,12 +541,14 @@ Status Simulation::step() {
         std::string usage;
         for (int32_t g = 0; g < memory_.groups(); ++g) {
           const kv::Pool::Usage u = pool_->usage(g);
-          usage += "; group " + std::to_string(g) + ": " + std::to_string(u.total) + " blocks, " + std::to_string(u.free) +
-                   " free, " + std::to_string(u.owned) + " owned, " + std::to_string(u.cached) + " cached, " +
-                   std::to_string(u.waiting) + " waiting, " + std::to_string(u.moving) + " moving";
+          usage += "; group " + std::to_string(g) + ": " + std::to_string(u.total) + " blocks, " +
+                   std::to_string(u.free) + " free, " + std::to_string(u.owned) + " owned, " +
+                   std::to_string(u.cached) + " cached, " + std::to_string(u.waiting) + " waiting, " +
+                   std::to_string(u.moving) + " moving";
         }
-        return internal_error("request " + std::to_string(id) + " starves: " + std::to_string(l.waiting) + " waiting, " +
-                              std::to_string(l.running) + " running, " + std::to_string(l.paused) + " paused" + usage);
+        return internal_error("request " + std::to_string(id) + " starves: " + std::to_string(l.waiting) +
+                              " waiting, " + std::to_string(l.running) + " running, " + std::to_string(l.paused) +
+                              " paused" + usage);
       }
     }
   }
@@ -534,7 +565,8 @@ Status Simulation::at_end() {
   BORA_TRY(scheduler_->check());
   for (int32_t g = 0; g < memory_.groups(); ++g) {
     const kv::Pool::Usage u = pool_->usage(g);
-    if (u.owned != 0 || u.waiting != 0 || u.moving != 0) return internal_error("blocks are held although no request is left");
+    if (u.owned != 0 || u.waiting != 0 || u.moving != 0)
+      return internal_error("blocks are held although no request is left");
   }
   const Scheduler::Load load = scheduler_->load();
   report_.mixed_steps += load.mixed_steps;
@@ -568,7 +600,8 @@ Result<SimReport> simulate(const SimOptions& options) {
   for (int64_t done = 0; done < options.requests; done += kPerConfig) {
     const uint64_t seed = seeds.next();
     Simulation sim(options, seed, std::min(kPerConfig, options.requests - done), &report);
-    BORA_TRY_CONTEXT(sim.run(), "seed " + std::to_string(options.seed) + ", part " + std::to_string(done / kPerConfig));
+    BORA_TRY_CONTEXT(sim.run(),
+                     "seed " + std::to_string(options.seed) + ", part " + std::to_string(done / kPerConfig));
   }
   return report;
 }

@@ -1,12 +1,13 @@
 // Simulation: drives a scheduler and a pool from a seed against a memory that remembers what was written where.
 //
-// The simulated device keeps, for every position of every block, a hash of the whole prefix that ends there. A row that reads
-// through its table therefore notices any block that was lost, shared while written, reused too early or matched wrongly. The
-// next token is a function of (prefix, seed, choice), so every request's output is known beforehand: it must equal its solo
-// run whatever happens to it on the way.
+// The simulated device keeps, for every position of every block, a hash of the whole prefix that ends there. A row
+// that reads through its table therefore notices any block that was lost, shared while written, reused too early or
+// matched wrongly. The next token is a function of (prefix, seed, choice), so every request's output is known
+// beforehand: it must equal its solo run whatever happens to it on the way.
 //
-// Checked after every step: reads, writes against steps in flight, lengths, picks, pauses; in full every `full_check_every`
-// steps: pool and scheduler invariants. At the end: every choice ended exactly once, nothing is held.
+// Checked after every step: reads, writes against steps in flight, lengths, picks, pauses; in full every
+// `full_check_every` steps: pool and scheduler invariants. At the end: every choice ended exactly once, nothing is
+// held.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ struct SimReport {
   int64_t most_steps = 0;  // of a request's life
 };
 
-// kInternal with "seed S, step N: what broke" at the first violation. The configuration (groups, sizes, steps in flight,
-// drafts, rates) follows from the seed; a run of many requests changes it every few thousand.
+// kInternal with "seed S, step N: what broke" at the first violation. The configuration (groups, sizes, steps in
+// flight, drafts, rates) follows from the seed; a run of many requests changes it every few thousand.
 Result<SimReport> simulate(const SimOptions& options);
 
 }  // namespace bora::sched

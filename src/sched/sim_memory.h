@@ -14,7 +14,9 @@ namespace bora::sched {
 
 // Hash of a prefix; the empty prefix of a salt, and one more unit.
 inline uint64_t prefix_root(kv::Salt salt) { return mix64(salt + 0x51ED2701ull); }
-inline uint64_t prefix_next(uint64_t prefix, kv::Unit unit) { return mix64(prefix ^ (unit * 0x9E3779B97F4A7C15ull + 1)); }
+inline uint64_t prefix_next(uint64_t prefix, kv::Unit unit) {
+  return mix64(prefix ^ (unit * 0x9E3779B97F4A7C15ull + 1));
+}
 
 // The model: the token after a prefix.
 inline int32_t next_token(uint64_t prefix, uint64_t seed, int32_t choice) {
@@ -34,7 +36,8 @@ class SimMemory {
 
   uint64_t& cell(int32_t g, kv::BlockId block, int32_t offset) {
     const int32_t width = spec(g).keep == kv::Keep::kLast ? 1 : spec(g).block;
-    return cells_[static_cast<size_t>(g)][static_cast<size_t>(block) * static_cast<size_t>(width) + static_cast<size_t>(offset)];
+    return cells_[static_cast<size_t>(g)]
+                 [static_cast<size_t>(block) * static_cast<size_t>(width) + static_cast<size_t>(offset)];
   }
   void copy(const kv::BlockCopy& c) {
     const int32_t width = spec(c.group).keep == kv::Keep::kLast ? 1 : spec(c.group).block;
@@ -47,9 +50,11 @@ class SimMemory {
     const int32_t from = s.keep == kv::Keep::kWindow ? std::max(0, at - s.window + 1) : 0;
     for (int32_t p = from; p < at; ++p) {
       const size_t index = static_cast<size_t>(p / s.block);
-      if (index >= table.size() || table[index] < 0) return internal_error("reads position " + std::to_string(p) + ", which has no block");
+      if (index >= table.size() || table[index] < 0)
+        return internal_error("reads position " + std::to_string(p) + ", which has no block");
       if (cell(g, table[index], p % s.block) != prefix[static_cast<size_t>(p) + 1]) {
-        return internal_error("reads at position " + std::to_string(p) + " what somebody else wrote (group " + std::to_string(g) + ")");
+        return internal_error("reads at position " + std::to_string(p) + " what somebody else wrote (group " +
+                              std::to_string(g) + ")");
       }
     }
     return {};

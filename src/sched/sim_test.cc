@@ -13,8 +13,12 @@ namespace {
 class PoolProxy : public kv::Pool {
  public:
   explicit PoolProxy(std::unique_ptr<kv::Pool> inner) : inner_(std::move(inner)) {}
-  kv::Match match(std::span<const kv::Unit> units, kv::Salt salt) const override { return inner_->match(units, salt); }
-  Result<kv::SeqId> open(std::span<const kv::Unit> u, kv::Salt salt, int32_t n) override { return inner_->open(u, salt, n); }
+  kv::Match match(std::span<const kv::Unit> units, kv::Salt salt) const override {
+    return inner_->match(units, salt);
+  }
+  Result<kv::SeqId> open(std::span<const kv::Unit> u, kv::Salt salt, int32_t n) override {
+    return inner_->open(u, salt, n);
+  }
   Status reserve(kv::SeqId s, int32_t n, std::vector<kv::BlockCopy>* c) override { return inner_->reserve(s, n, c); }
   int32_t missing_blocks(int32_t n, int32_t cached) const override { return inner_->missing_blocks(n, cached); }
   void confirm(kv::SeqId s, std::span<const kv::Unit> u) override { inner_->confirm(s, u); }
@@ -83,7 +87,9 @@ struct ForgetCopies : PoolProxy {  // a fork that shares a writable block
 struct IgnoreSalt : PoolProxy {
   using PoolProxy::PoolProxy;
   kv::Match match(std::span<const kv::Unit> u, kv::Salt) const override { return PoolProxy::match(u, 0); }
-  Result<kv::SeqId> open(std::span<const kv::Unit> u, kv::Salt, int32_t n) override { return PoolProxy::open(u, 0, n); }
+  Result<kv::SeqId> open(std::span<const kv::Unit> u, kv::Salt, int32_t n) override {
+    return PoolProxy::open(u, 0, n);
+  }
 };
 struct ClaimMore : PoolProxy {  // a match longer than what the groups can restore
   using PoolProxy::PoolProxy;
@@ -233,7 +239,9 @@ SimMutant snapshot_short() {
   auto align = std::make_shared<int32_t>(0);
   SimMutant m;
   m.groups = [align](std::vector<kv::GroupSpec>* groups) { *align = groups->back().align; };
-  m.pool = [align](std::unique_ptr<kv::Pool> inner) { return std::make_unique<SnapshotShort>(std::move(inner), *align); };
+  m.pool = [align](std::unique_ptr<kv::Pool> inner) {
+    return std::make_unique<SnapshotShort>(std::move(inner), *align);
+  };
   return m;
 }
 
@@ -312,8 +320,8 @@ TEST(Sim, EqualSeedsGiveEqualRuns) {
   EXPECT_EQ(a->hit_units, b->hit_units);
 }
 
-// Each mutant must be caught within 20,000 requests on three random seeds. Checks of our own that fire end the process, which
-// counts as caught: every run is a child.
+// Each mutant must be caught within 20,000 requests on three random seeds. Checks of our own that fire end the
+// process, which counts as caught: every run is a child.
 TEST(SimDeath, EveryMutantIsCaught) {
   std::random_device random;
   GTEST_FLAG_SET(death_test_style, "fast");

@@ -35,7 +35,9 @@ TEST(Half, F16IsExactBothWays) {
     const float f = f16_to_f32(static_cast<uint16_t>(h));
     if (exponent == 31) {
       EXPECT_EQ(std::isnan(f), fraction != 0);
-      if (fraction == 0) { EXPECT_EQ(f, sign * INFINITY); }
+      if (fraction == 0) {
+        EXPECT_EQ(f, sign * INFINITY);
+      }
     } else {
       const double want =
           exponent == 0 ? sign * std::ldexp(fraction, -24) : sign * std::ldexp(1024.0 + fraction, exponent - 25);
@@ -46,12 +48,12 @@ TEST(Half, F16IsExactBothWays) {
 }
 
 TEST(Half, RoundsToNearestEven) {
-  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3C00);            // tie to even
-  EXPECT_EQ(f32_to_f16(1.0f + 0x3p-11f), 0x3C02);            // tie to even, upward
-  EXPECT_EQ(f32_to_f16(65520.0f), 0x7C00);                   // overflow
+  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3C00);  // tie to even
+  EXPECT_EQ(f32_to_f16(1.0f + 0x3p-11f), 0x3C02);  // tie to even, upward
+  EXPECT_EQ(f32_to_f16(65520.0f), 0x7C00);         // overflow
   EXPECT_EQ(f32_to_f16(65519.0f), 0x7BFF);
-  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);                   // half of the smallest: tie to zero
-  EXPECT_EQ(f32_to_f16(0x1.8p-24f), 0x0002);                 // tie to even
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);    // half of the smallest: tie to zero
+  EXPECT_EQ(f32_to_f16(0x1.8p-24f), 0x0002);  // tie to even
   EXPECT_EQ(f32_to_bf16(1.0f + 0x1p-8f), 0x3F80);
   EXPECT_EQ(f32_to_bf16(1.0f + 0x3p-8f), 0x3F82);
   EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(NAN))));

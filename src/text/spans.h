@@ -1,7 +1,8 @@
 // SpanText: text that remembers, piece by piece, who wrote it.
 //
-// A rendered prompt mixes what the chat template wrote with what users wrote. Only the former may hold control tokens, so the
-// distinction travels from the template engine to the tokenizer instead of being guessed from the text.
+// A rendered prompt mixes what the chat template wrote with what users wrote. Only the former may hold control
+// tokens, so the distinction travels from the template engine to the tokenizer instead of being guessed from the
+// text.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Files behind one seam: the program reads and writes through a FileSystem that is handed in, so that tests can fail any call
-// on purpose and count what was opened.
+// Files behind one seam: the program reads and writes through a FileSystem that is handed in, so that tests can fail
+// any call on purpose and count what was opened.
 //
 // Paths are UTF-8. Errors carry the path and what the system said. All members may be called from any thread.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace bora {
 
-// A whole file as memory. Read-only. The bytes are valid while this lives; a file truncated by somebody else meanwhile may
-// raise SIGBUS, as with any mapping.
+// A whole file as memory. Read-only. The bytes are valid while this lives; a file truncated by somebody else
+// meanwhile may raise SIGBUS, as with any mapping.
 class MappedFile {
  public:
   virtual ~MappedFile() = default;

@@ -1,9 +1,9 @@
 // Answers: what a model wrote, taken apart into content, reasoning and tool calls.
 //
-// One state machine a format, the same for stream and non-stream, fed with pieces of any size. Where a format's markers
-// are special tokens, a marker spelled in ordinary tokens is content. Formats are records in a list; the model's
-// template and special tokens choose one. A parser has one answer's state: one thread, cheap to make, cost linear in
-// the text.
+// One state machine a format, the same for stream and non-stream, fed with pieces of any size. Where a format's
+// markers are special tokens, a marker spelled in ordinary tokens is content. Formats are records in a list; the
+// model's template and special tokens choose one. A parser has one answer's state: one thread, cheap to make, cost
+// linear in the text.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,10 @@ struct Answer {
 };
 
 struct AnswerOptions {
-  const Json* tools = nullptr;       // the request's tool list (JSON array), or null; outlives the parser
-  bool reasoning_open = false;       // the prompt already opened the reasoning block
-  bool markers_are_special = false;  // true: only AnswerPiece::special pieces may be markers, where the format says so
+  const Json* tools = nullptr;  // the request's tool list (JSON array), or null; outlives the parser
+  bool reasoning_open = false;  // the prompt already opened the reasoning block
+  bool markers_are_special =
+      false;  // true: only AnswerPiece::special pieces may be markers, where the format says so
 };
 
 class AnswerParser {
@@ -60,7 +61,7 @@ class AnswerParser {
 };
 
 struct AnswerFormat {
-  std::string_view name;     // "hermes", "qwen3_coder", …
+  std::string_view name;     // as `bora parse --format` takes it
   std::string_view summary;  // one line for the docs
   // Marks by which it is recognised: substrings of the chat template or special tokens. See choose_format.
   std::span<const std::string_view> template_marks;

@@ -1,8 +1,9 @@
 // Structured output: JSON Schema, regex, EBNF and choices as one automaton over bytes that yields token masks.
 //
-// Compiling fails closed: what is not understood is an error with a JSON pointer or a position, and generation never goes on
-// unconstrained. A compiled Grammar is immutable and shared; a Matcher is one sequence's state, with rollback and fork for
-// speculation. Lengths and repetitions are counters. Compiling happens off the step thread, under a limit.
+// Compiling fails closed: what is not understood is an error with a JSON pointer or a position, and generation never
+// goes on unconstrained. A compiled Grammar is immutable and shared; a Matcher is one sequence's state, with rollback
+// and fork for speculation. Lengths and repetitions are counters. Compiling happens off the step thread, under a
+// limit.
 #pragma once
 
 #include <cstdint>
@@ -61,9 +62,10 @@ Result<GrammarPtr> compile_regex(std::string_view pattern, const GrammarLimits& 
 Result<GrammarPtr> compile_ebnf(std::string_view gbnf, const GrammarLimits& limits);
 Result<GrammarPtr> compile_choice(std::span<const std::string> choices, const GrammarLimits& limits);
 
-// Free text until one of `triggers` appears; then the part that belongs to it is enforced, then free text again (or the end).
+// Free text until one of `triggers` appears; then the part that belongs to it is enforced, then free text again (or
+// the end).
 struct TagPart {
-  std::string begin;    // e.g. "<tool_call>\n"
+  std::string begin;  // e.g. "<tool_call>\n"
   GrammarPtr content;
   std::string end;
 };

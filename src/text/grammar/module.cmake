@@ -1,1 +1,1 @@
-bora_module(NAME text/grammar DEPS base text)
+bora_module(NAME text/grammar DEPS base text LIBS utf8proc)

@@ -1,0 +1,5 @@
+bora_module(NAME app DEPS base tensor quant formats ir model device backend/cpu text text/tokenizer text/template text/chat)
+add_executable(bora ${CMAKE_SOURCE_DIR}/src/app/main.cc)
+target_link_libraries(bora PRIVATE bora_app)
+target_include_directories(bora PRIVATE ${CMAKE_BINARY_DIR})
+add_dependencies(bora bora_stamp)

@@ -1,0 +1,7 @@
+#include "backend/cuda/kernels/linear/flat.cuh"
+
+namespace bora::cuda {
+
+std::span<const FlatEntry> flat_int4_g128_bf16() { return kFlatEntries<FormatOf<Codes::kInt4, 128>, __nv_bfloat16>; }
+
+}  // namespace bora::cuda

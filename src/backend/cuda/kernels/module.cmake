@@ -1,0 +1,16 @@
+# Host parts (packers, task lists, checks: *.cc, *_test.cc) build and test everywhere; *.cu only with BORA_CUDA.
+bora_module(NAME backend/cuda/kernels DEPS base quant tensor)
+if(BORA_CUDA)
+  include(cuda)
+  bora_cuda_library(NAME bora_cuda_kernels DIR ${CMAKE_SOURCE_DIR}/src/backend/cuda/kernels
+                    LIBS bora_backend_cuda_kernels)
+  file(GLOB bora_cuda_benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/cuda/*.cu)
+  foreach(file IN LISTS bora_cuda_benches)
+    get_filename_component(name ${file} NAME_WE)
+    add_executable(${name} ${file})
+    set_property(SOURCE ${file} PROPERTY COMPILE_OPTIONS ${BORA_CUDA_SM90})
+    target_link_libraries(${name} PRIVATE bora_cuda_kernels)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+    bora_cuda_flags(${name})
+  endforeach()
+endif()

@@ -1,0 +1,124 @@
+// Token masks. A mask is the union over the items of a configuration, so string bodies and white space use the
+// vocabulary's precomputed sets and only what leaves them, and everything else, walks a trie.
+#include <algorithm>
+#include <cstring>
+
+#include "text/grammar/engine.h"
+
+namespace bora::text {
+
+// The items of one kind: white space alone, or everything that is neither white space nor a string body.
+ConfigId Engine::only(ConfigId id, bool ws) {
+  begin();
+  Range range = configs_[id].items;
+  for (uint32_t i = 0; i < range.count; ++i) {
+    const Item& item = items_pool_[range.first + i];
+    NodeKind kind = program_.nodes[item.node].kind;
+    bool wanted = ws ? kind == NodeKind::kWs : (kind != NodeKind::kWs && kind != NodeKind::kString);
+    if (wanted) out_.push_back(item);
+  }
+  ws_ = ws;
+  return intern_config();
+}
+
+void Engine::walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::vector<int32_t>* out) {
+  if (from == kDeadConfig) return;
+  const std::vector<TrieNode>& nodes = trie.nodes();
+  std::vector<ConfigId> path(GrammarVocab::kMaxTokenBytes + 1);
+  path[0] = from;
+  for (size_t i = 0; i < trie.count();) {
+    const TrieNode& node = nodes[i];
+    ConfigId to = step(path[node.depth - 1u], node.byte);
+    if (to == kDeadConfig) {
+      i = node.end;
+      continue;
+    }
+    path[node.depth] = to;
+    const TrieToken* tokens = trie.tokens(i);
+    for (size_t t = 0; t < trie.token_count(i); ++t) {
+      if (tokens[t].chars >= chars.min && tokens[t].chars <= chars.max) out->push_back(tokens[t].id);
+    }
+    ++i;
+  }
+}
+
+std::unique_ptr<Engine::Mask> Engine::compute_mask(ConfigId id, const GrammarVocab& vocab) {
+  auto mask = std::make_unique<Mask>();
+  mask->vocab = &vocab;
+  constexpr CharLimits kAny{0, UINT32_MAX};
+  std::vector<Item> strings;
+  bool ws = false;
+  Range range = configs_[id].items;
+  for (uint32_t i = 0; i < range.count; ++i) {
+    const Item& item = items_pool_[range.first + i];
+    NodeKind kind = program_.nodes[item.node].kind;
+    if (kind == NodeKind::kString) strings.push_back(item);
+    if (kind == NodeKind::kWs) ws = true;
+  }
+  for (const Item& item : strings) {
+    const Node& n = program_.nodes[item.node];
+    const LoopTokens& loop = vocab.string[item.aux & 31];
+    uint32_t count = item.aux >> 5;
+    uint32_t most = n.b == kUnbounded ? UINT32_MAX : n.b - count;
+    mask->parts.push_back({&loop, most});
+    CharLimits limits{n.a > count ? n.a - count : 0, most};
+    if (limits.min <= loop.max_chars) walk(loop.leaving, close_one(n.next, item.stack), limits, &mask->extra);
+  }
+  if (ws) {
+    mask->parts.push_back({&vocab.ws, UINT32_MAX});
+    walk(vocab.ws.leaving, step(only(id, true), ' '), kAny, &mask->extra);
+  }
+  walk(vocab.trie, ws || !strings.empty() ? only(id, false) : id, kAny, &mask->extra);
+  if (mask->extra.size() > 2048) {
+    mask->dense.assign(vocab.words, 0);
+    for (int32_t t : mask->extra) mask->dense[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
+    mask->extra = {};
+  }
+  mask->extra.shrink_to_fit();
+  bytes_ += sizeof(Mask) + mask->extra.size() * 4 + mask->dense.size() * 4;
+  return mask;
+}
+
+void Engine::fill_mask(ConfigId id, const GrammarVocab& vocab, std::span<uint32_t> out) {
+  if (!configs_[id].mask || configs_[id].mask->vocab != &vocab) {
+    std::unique_ptr<Mask> mask = compute_mask(id, vocab);
+    configs_[id].mask = std::move(mask);
+  }
+  const Mask& mask = *configs_[id].mask;
+  bool empty = true;  // nothing in `out` counts yet
+  auto add_words = [&](const uint32_t* words) {
+    if (empty) {
+      std::memcpy(out.data(), words, vocab.words * sizeof(uint32_t));
+      empty = false;
+      return;
+    }
+    for (size_t i = 0; i < vocab.words; ++i) out[i] |= words[i];
+  };
+  if (!mask.dense.empty()) add_words(mask.dense.data());
+  for (const Mask::Part& part : mask.parts) {
+    const LoopTokens& loop = *part.loop;
+    if (part.max_chars >= loop.max_chars) {
+      add_words(loop.inside.data());
+      continue;
+    }
+    size_t fit = loop.chars_start[part.max_chars + 1];
+    if (empty && fit > loop.by_chars.size() / 2) {
+      add_words(loop.inside.data());
+      for (size_t i = fit; i < loop.by_chars.size(); ++i) {
+        auto t = static_cast<size_t>(loop.by_chars[i]);
+        out[t / 32] &= ~(1u << (t % 32));
+      }
+      continue;
+    }
+    if (empty) std::fill(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(vocab.words), 0u);
+    empty = false;
+    for (size_t i = 0; i < fit; ++i) {
+      auto t = static_cast<size_t>(loop.by_chars[i]);
+      out[t / 32] |= 1u << (t % 32);
+    }
+  }
+  if (empty) std::fill(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(vocab.words), 0u);
+  for (int32_t t : mask.extra) out[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
+}
+
+}  // namespace bora::text

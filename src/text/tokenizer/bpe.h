@@ -1,0 +1,127 @@
+// Byte-pair encoding: start from characters (or bytes) and merge the neighbours of lowest rank, leftmost first, until no
+// neighbours have a rank.
+//
+// How it is fast and still exact:
+// - A piece that is a token is its own encoding only if merging its characters really gives that token; this is checked once
+//   per token, on first use, and remembered. Vocabularies hold tokens that merging never reaches.
+// - Pair ranks lie in one table of 64-bit words {left, right, rank}; those of two bytes in a dense grid.
+// - No merge ever joins two characters across a boundary whose character pair occurs at no merge's seam. Text is cut at such
+//   boundaries first (exact, and it keeps stretches short where a model has no splitter).
+// - Long stretches are encoded from left to right with backtracking (see bpe_long.cc), in linear time for runs and near it for
+//   everything else. A heap serves where symbols are not simply the text's characters.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "text/tokenizer/model.h"
+
+namespace bora::text {
+
+struct BpeConfig {
+  bool raw_bytes = false;  // the vocabulary holds bytes and pieces start from bytes
+  bool ignore_merges = false;
+  bool fuse_unk = false;
+  bool byte_fallback = false;
+  std::optional<std::string> unk_token;
+  std::string continuing_subword_prefix;
+  std::string end_of_word_suffix;
+};
+
+class BpeModel final : public Model {
+ public:
+  BpeModel(Vocab vocab, BpeConfig config);
+
+  void reserve_merges(size_t count);
+  // Merges in order of rank. A later merge of the same pair replaces an earlier one. Not ok when there are too many.
+  Status add_merge(TokenId left, TokenId right, TokenId merged);
+  // Another pair that gives the last added merge's token, at the same rank: of such pairs the leftmost is merged first.
+  Status add_equal_merge(TokenId left, TokenId right);
+  // The token of left + right (without the prefix of continuing subwords), or -1.
+  TokenId merged_id(TokenId left, TokenId right, std::string* scratch) const;
+  // Call once after the last merge.
+  Status finish();
+
+  void encode(std::string_view piece, const char* readable_end, ModelScratch* scratch,
+              std::vector<TokenId>* ids) const override;
+  const Vocab& vocab() const override { return vocab_; }
+  bool raw_bytes() const override { return config_.raw_bytes; }
+  size_t memory_bytes() const;
+
+  static constexpr size_t kShortBytes = 15;
+
+ private:
+  // States of a short token's own encoding.
+  enum : uint32_t { kUnknown = 0, kSelf = 1, kNotSelf = 2 };
+  struct ShortSlot {
+    PieceKey key;
+    TokenId id;                            // -1 = empty
+    mutable std::atomic<uint32_t> state;   // idempotent: every thread finds the same
+    ShortSlot() : key{0, 0}, id(-1), state(kUnknown) {}
+    ShortSlot(const ShortSlot& o) : key(o.key), id(o.id), state(o.state.load(std::memory_order_relaxed)) {}
+    ShortSlot& operator=(const ShortSlot&) = delete;
+  };
+
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+  uint32_t pair_rank(TokenId left, TokenId right) const;
+  void put_pair(TokenId left, TokenId right, uint64_t rank);
+  void build_short_table();
+  void build_char_table();
+  Status build_seams();
+  bool seam(TokenId left, TokenId right) const;
+
+  void encode_bytes(std::string_view piece, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  void encode_chars(std::string_view piece, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  void encode_stretch(std::string_view text, const TokenId* symbols, size_t count, bool cacheable, ModelScratch* scratch,
+                      std::vector<TokenId>* ids) const;
+  bool plain_symbols(std::string_view text, const TokenId* symbols, size_t count) const;
+  void char_symbols(std::string_view piece, ModelScratch* scratch) const;
+  TokenId char_symbol(std::string_view one, uint32_t cp, bool first, bool last, std::string* buffer) const;
+  // Both append the merged ids.
+  void merge_short(TokenId* symbols, size_t count, std::vector<TokenId>* ids) const;
+  size_t merge_in_place(TokenId* symbols, size_t count) const;  // number of ids left
+  void merge_long(const TokenId* symbols, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  void merge(TokenId* symbols, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  // Long stretches whose symbols are exactly the bytes or characters of `text`: see bpe_long.cc.
+  // False (and nothing appended) when the text offers too few repeated pairs for this to pay.
+  bool merge_linear(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  void build_long_table();
+  // The longest token at the beginning of `text` that is its own encoding and shorter than `below`, or -1.
+  TokenId longest_self(std::string_view text, size_t below, ModelScratch* scratch) const;
+  bool is_self(TokenId id, ModelScratch* scratch) const;
+  bool compatible(TokenId left, TokenId right, ModelScratch* scratch) const;
+  void merge_plain(std::string_view text, ModelScratch* scratch, std::vector<TokenId>* ids) const;
+  TokenId longest_now(std::string_view text, size_t below, ModelScratch* scratch, bool* local) const;
+  const ShortSlot* find_short(std::string_view text) const;
+  // Tries the tables for a short text; true when ids were appended. *slot gets the token's slot or null.
+  bool lookup_short(const PieceKey& key, uint64_t hash, ModelScratch* scratch, std::vector<TokenId>* ids,
+                    const ShortSlot** slot) const;
+  void remember(const PieceKey& key, uint64_t hash, const ShortSlot* slot, size_t first, ModelScratch* scratch,
+                const std::vector<TokenId>& ids) const;
+
+  Vocab vocab_;
+  BpeConfig config_;
+  TokenId unk_id_ = -1;
+  bool affixes_ = false;   // prefix or suffix: symbols depend on their place
+  bool seams_ok_ = false;  // cutting at seams is exact
+  TokenId byte_ids_[256];  // raw bytes, or the <0xXX> tokens
+  bool all_byte_tokens_ = false;
+  std::vector<uint64_t> pairs_;  // key << 22 | rank
+  uint64_t pair_mask_ = 0;
+  size_t pair_count_ = 0;
+  std::vector<TokenId> merged_;  // by rank
+  std::vector<uint32_t> grid_;   // ranks of two bytes
+  std::vector<ShortSlot> short_;
+  uint64_t short_mask_ = 0;
+  std::vector<TokenId> chars_;   // token of each character of the basic plane
+  std::vector<uint64_t> seam_bits_;
+  std::vector<uint8_t> longest_;  // length of the longest short token that begins with two given bytes
+  std::unordered_map<uint64_t, std::vector<TokenId>> long_tokens_;  // by the hash of their first 16 bytes, longest first
+};
+
+}  // namespace bora::text

@@ -1,0 +1,150 @@
+"""Writes src/text/tokenizer/unicode_tables.cc from the behaviour of the reference library.
+
+    make_unicode_tables.py > unicode_tables.cc
+
+Needs `tokenizers` from PyPI and a Python whose unicodedata is Unicode 14 (the version of the regular-expression library), and
+`utf8proc-dump`-like facts from libutf8proc through ctypes. Takes some minutes: every code point goes through every component.
+"""
+import ctypes
+import unicodedata
+
+from tokenizers import Regex, normalizers as N, pre_tokenizers as P
+
+CODES = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+CATEGORIES = 'Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf'.split()
+utf8proc = ctypes.CDLL('libutf8proc.so.2')
+utf8proc.utf8proc_map.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_char_p), ctypes.c_int]
+utf8proc.utf8proc_map.restype = ctypes.c_ssize_t
+STABLE, COMPAT, DECOMPOSE = 1 << 1, 1 << 2, 1 << 4
+
+
+def ranges(codes):
+    out = []
+    for c in sorted(codes):
+        if out and out[-1][1] == c - 1:
+            out[-1][1] = c
+        else:
+            out.append([c, c])
+    return out
+
+
+def removed_by(normalizer):
+    kept = set()
+    for i in range(0, len(CODES), 100000):
+        kept |= set(map(ord, normalizer.normalize_str(''.join(map(chr, CODES[i:i + 100000])))))
+    return set(CODES) - kept
+
+
+def regex_class(expression):
+    return removed_by(N.Replace(Regex(expression), ''))
+
+
+def changed_by(normalizer):
+    return {c: r for c in CODES if (r := normalizer.normalize_str(chr(c))) != chr(c)}
+
+
+def splits(pre_tokenizer):
+    return {c for c in CODES if len(pre_tokenizer.pre_tokenize_str('a' + chr(c))) == 2}
+
+
+def decomposed(code, flags):
+    raw, result = chr(code).encode(), ctypes.c_char_p()
+    n = utf8proc.utf8proc_map(raw, len(raw), ctypes.byref(result), STABLE | DECOMPOSE | flags)
+    return ctypes.string_at(result, n).decode() if n >= 0 else chr(code)
+
+
+def has_class(code, form):
+    """Is the code point moved by canonical ordering?"""
+    high, low = 'a\u0345' + chr(code), 'a' + chr(code) + '\u0334'
+    return form(high) != 'a\u0345' + form(chr(code)) or form(low) != 'a' + form(chr(code)) + '\u0334'
+
+
+def inert():
+    """Code points that the library's normalization forms do not know."""
+    canonical, compat = changed_by(N.NFD()), changed_by(N.NFKD())
+    known = N.NFD().normalize_str
+    out = set()
+    for c in CODES[1:]:
+        here = decomposed(c, 0)
+        if canonical.get(c, chr(c)) != here or compat.get(c, chr(c)) != decomposed(c, COMPAT):
+            out.add(c)
+        elif unicodedata.combining(chr(c)) and here == chr(c) and not has_class(c, known):
+            out.add(c)
+    return out
+
+
+def scripts():
+    one = lambda text: len(P.UnicodeScripts().pre_tokenize_str(text)) == 1
+    examples, out, last = ['a', '\u03b1'], [], 0
+    for c in CODES:
+        ch = chr(c)
+        if one('a' + ch) and one('\u03b1' + ch):
+            continue
+        for i in [last] + list(range(len(examples))):
+            if one(examples[i] + ch):
+                last = i
+                break
+        else:
+            examples.append(ch)
+            last = len(examples) - 1
+        if out and out[-1][2] == last + 1 and out[-1][1] == c - 1:
+            out[-1][1] = c
+        else:
+            out.append([c, c, last + 1])
+    return out
+
+
+def emit(kind, name, rows, doc):
+    print('// %s\nconst %s %s[] = {' % (doc, kind, name))
+    line = '   '
+    for row in rows:
+        text = ' {%s},' % ', '.join('0x%X' % v if i < 2 and not (kind == 'CategoryStart' and i) else str(v) for i, v in enumerate(row))
+        if len(line) + len(text) > 118:
+            print(line)
+            line = '   '
+        line += text
+    print('%s\n};\nconst size_t %sCount = sizeof(%s) / sizeof(%s[0]);\n' % (line, name, name, name))
+
+
+def main():
+    assert unicodedata.unidata_version.startswith('14')
+    category = ['Cn'] * 0x110000
+    for name in CATEGORIES:
+        for c in regex_class('\\p{%s}' % name):
+            category[c] = name
+    category[0xD800:0xE000] = ['Cs'] * 0x800
+    for low, high in ((0xE000, 0xF8FF), (0xF0000, 0xFFFFD), (0x100000, 0x10FFFD)):
+        category[low:high + 1] = ['Co'] * (high + 1 - low)
+    for c in (9, 11, 12, 0x85):
+        category[c] = 'CcSpace'
+    category[10] = category[13] = 'Newline'
+    names = CATEGORIES + ['Cs', 'Co', 'Cn', 'CcSpace', 'Newline']
+    plain_word = {c for c in CODES if category[c][0] in 'LM' or category[c] in ('Nd', 'Nl', 'Pc')}
+    word = {c for c in CODES if len(r := P.Whitespace().pre_tokenize_str('a' + chr(c))) == 1 and r[0][0] != 'a'}
+    accents = N.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
+    clean = N.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    lower = changed_by(N.Lowercase())
+    extra = [(c, ord(t)) for c, t in lower.items() if c != 0x130 and utf8proc.utf8proc_tolower(c) != ord(t)]
+    print('// Generated by tests/text/make_unicode_tables.py from the behaviour of the reference library; not edited by hand.\n//\n'
+          '// The reference mixes several versions of Unicode: its split patterns follow one, its normalizers older ones. Each table\n'
+          '// below states what one of its predicates answers, code point by code point, as ascending inclusive ranges.\n'
+          '#include "text/tokenizer/unicode_tables.h"\n\nnamespace bora::text {\n')
+    starts = [(c, names.index(category[c])) for c in range(0x110000) if c == 0 or category[c] != category[c - 1]]
+    emit('CategoryStart', 'kCategoryStarts', starts, 'First code point of each run of one category, see Category.')
+    table = lambda name, codes, doc: emit('CodeRange', name, ranges(codes), doc)
+    table('kPunctuation', splits(P.Punctuation()), 'Punctuation of the Bert and Punctuation pre-tokenizers.')
+    table('kCombiningMarks', changed_by(N.StripAccents()), 'Removed by StripAccents.')
+    table('kNumeric', splits(P.Digits(individual_digits=True)), 'Numeric characters of the Digits pre-tokenizer.')
+    table('kWordOther', word - plain_word, 'Word characters that are neither letter, mark, Nd, Nl nor Pc.')
+    table('kBertMarks', {c for c, t in changed_by(accents).items() if t == ''}, 'Removed by the accent stripping of BertNormalizer.')
+    table('kBertControl', {c for c, t in changed_by(clean).items() if t == ''}, 'Removed by the text cleaning of BertNormalizer.')
+    emit('CodeRange', 'kLowerExtra', extra, 'Lower-case pairs {from, to} that the Unicode library at hand does not know.')
+    table('kNormInert', inert(),
+          'Code points that the normalization forms of the reference leave alone: no decomposition, no combining class.')
+    newer = {c for c in CODES if unicodedata.category(chr(c)) == 'Cn' and category[c] != 'Cn'}
+    table('kAfterUnicode14', newer, 'Assigned after Unicode 14, the version of the regular-expression library.')
+    emit('ScriptRange', 'kScripts', scripts(), '{first, last, script number}; 0 joins with anything.')
+    print('}  // namespace bora::text')
+
+
+main()

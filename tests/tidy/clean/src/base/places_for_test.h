@@ -1,0 +1,3 @@
+#pragma once
+#include <cstdlib>
+inline const char* root() { return std::getenv("BORA_FIXTURES"); }

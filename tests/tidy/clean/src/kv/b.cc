@@ -1,0 +1,3 @@
+#include "base/a.h"
+
+int b() { return a(); }

@@ -1,0 +1,2 @@
+#pragma once
+#include "kv/k.h"

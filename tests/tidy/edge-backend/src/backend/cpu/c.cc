@@ -1,0 +1,1 @@
+#include "backend/null/t.h"

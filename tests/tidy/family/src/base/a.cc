@@ -1,0 +1,1 @@
+bool is_llama = false;

@@ -1,0 +1,1 @@
+bool x = name == "llama";

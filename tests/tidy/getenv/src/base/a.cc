@@ -1,0 +1,2 @@
+#include <cstdlib>
+const char* p = std::getenv("X");

@@ -1,0 +1,3 @@
+struct Format {};
+extern const Format kOne;
+const Format* const kFormats[] = {&kOne};

@@ -1,0 +1,2 @@
+struct Format {};
+extern const Format kOther = {};
