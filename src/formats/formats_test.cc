@@ -61,7 +61,8 @@ std::string safetensors_of(const std::string& header, size_t data) {
 }
 
 const char kGoodHeader[] =
-    R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]}})";
+    R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"
+    R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]}})";
 
 class Formats : public testing::Test {
  protected:

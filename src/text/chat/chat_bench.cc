@@ -28,14 +28,19 @@ void feed(benchmark::State& state, const char* name, const std::string& before, 
   state.SetBytesProcessed(static_cast<int64_t>(text.size()) * static_cast<int64_t>(state.iterations()));
 }
 
-void BM_Hermes(benchmark::State& s) { feed(s, "hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"", "\"}}</tool_call>"); }
+void BM_Hermes(benchmark::State& s) {
+  feed(s, "hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"", "\"}}</tool_call>");
+}
 void BM_Qwen3Coder(benchmark::State& s) {
   feed(s, "qwen3_coder", "<tool_call>\n<function=f>\n<parameter=a>\n", "\n</parameter>\n</function>\n</tool_call>");
 }
 void BM_DeepseekV31(benchmark::State& s) {
-  feed(s, "deepseek_v31", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"", "\"}<｜tool▁call▁end｜>");
+  feed(s, "deepseek_v31", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": \"",
+       "\"}<｜tool▁call▁end｜>");
 }
-void BM_GptOss(benchmark::State& s) { feed(s, "gpt_oss", "<|channel|>commentary to=functions.f<|message|>{\"a\": \"", "\"}<|call|>"); }
+void BM_GptOss(benchmark::State& s) {
+  feed(s, "gpt_oss", "<|channel|>commentary to=functions.f<|message|>{\"a\": \"", "\"}<|call|>");
+}
 void BM_Lfm2(benchmark::State& s) { feed(s, "lfm2", "<|tool_call_start|>[f(a=\"", "\")]<|tool_call_end|>"); }
 void BM_Gemma4(benchmark::State& s) { feed(s, "gemma4", "<|tool_call>call:f{a:<|\"|>", "<|\"|>}<tool_call|>"); }
 

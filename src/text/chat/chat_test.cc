@@ -1,4 +1,6 @@
 // calls.jsonl, whole, at every split, and the properties that every format keeps.
+#include "text/chat/chat.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,14 +11,14 @@
 #include <sstream>
 
 #include "base/json.h"
-#include "text/chat/chat.h"
 
 namespace bora::text {
 namespace {
 
 bool read_fixture(const std::string& name, std::string* out) {
   const char* env = std::getenv("BORA_FIXTURES");
-  std::ifstream in(std::string(env != nullptr ? env : BORA_SOURCE_DIR "/../shared") + "/fixtures/text/" + name, std::ios::binary);
+  std::ifstream in(std::string(env != nullptr ? env : BORA_SOURCE_DIR "/../shared") + "/fixtures/text/" + name,
+                   std::ios::binary);
   if (!in) return false;
   std::stringstream s;
   s << in.rdbuf();
@@ -111,7 +113,8 @@ std::vector<std::string> failures(const std::vector<Json>& lines, const AnswerFo
     }
     const Json& expect = *line.find("expect");
     const Json* finish = expect.find("finish");
-    const AnswerEnd end = finish != nullptr && finish->as_string() == "length" ? AnswerEnd::kLength : AnswerEnd::kStop;
+    const AnswerEnd end =
+        finish != nullptr && finish->as_string() == "length" ? AnswerEnd::kLength : AnswerEnd::kStop;
     AnswerOptions options;
     options.tools = &tools;
     const Json* open = line.find("reasoning_open_in_prompt");
@@ -121,8 +124,8 @@ std::vector<std::string> failures(const std::vector<Json>& lines, const AnswerFo
     for (const size_t split : {0, 1, 2, 3, 7}) {
       const Answer a = parse_answer(*format, options, raw, end, split);
       if (!holds(expect, a, raw)) {
-        failed.push_back(std::string(format->name) + "/" + line.find("id")->as_string() + " split " + std::to_string(split) +
-                         "\n  raw " + raw + "\n  got " + describe(a));
+        failed.push_back(std::string(format->name) + "/" + line.find("id")->as_string() + " split " +
+                         std::to_string(split) + "\n  raw " + raw + "\n  got " + describe(a));
         break;
       }
     }

@@ -1,5 +1,5 @@
-// What every format in the list must keep, whatever the text: the same answer for every split, calls in order, valid JSON
-// arguments, nothing lost, linear cost. A parser that looks at each piece alone must fail the suite.
+// What every format in the list must keep, whatever the text: the same answer for every split, calls in order, valid
+// JSON arguments, nothing lost, linear cost. A parser that looks at each piece alone must fail the suite.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,20 +12,93 @@ namespace bora::text {
 namespace {
 
 const char* const kSnippets[] = {
-    "<tool_call>", "</tool_call>", "<think>", "</think>", "{\"name\": \"ping\", \"arguments\": {}}", "{\"name\": \"f\", \"arguments\": {\"a\": [1, 2.5e3, null]}}",
-    "{\"name\": \"f\", \"parameters\": {\"text\": \"a long text that is longer than what is held back, so that it streams, \\u00e9 \\n \\\" }\"}}",
-    "<|tool_call|>", "<|/tool_call|>", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]", "[", "]", ",", ";", "{", "}", "\"", "\\", "ping", " ", "\n",
-    "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "function", "\n```json\n", "\n```",
-    "<|tool_calls_section_begin|>", "<|tool_call_begin|>", "functions.ping:0", "<|tool_call_argument_begin|>", "<|tool_call_end|>",
-    "<|tool_calls_section_end|>", "<|channel|>", "<|start|>assistant", "<|message|>", "analysis", "final", "commentary to=functions.ping", "<|end|>",
-    "<|call|>", "<|return|>", "<|constrain|>json", "<function=ping>", "</function>", "<parameter=city>", "</parameter>", "Paris", "3", "<arg_key>", "</arg_key>",
-    "<arg_value>", "</arg_value>", "<minimax:tool_call>", "</minimax:tool_call>", "<invoke name=\"ping\">", "<parameter name=\"days\">", "</invoke>",
-    "<|tool_call_start|>", "[ping(city=\"Rome\", days=[1, True, None])]", "<|tool_call_end|>", "ping(", ")", "'x'", "<|tool_call>", "call:ping{", "city:",
-    "<|\"|>", "<tool_call|>", "<|channel>", "thought", "<channel|>", "<|python_tag|>", "<", "naïve 你好", "text that means nothing in particular",
+    "<tool_call>",
+    "</tool_call>",
+    "<think>",
+    "</think>",
+    "{\"name\": \"ping\", \"arguments\": {}}",
+    "{\"name\": \"f\", \"arguments\": {\"a\": [1, 2.5e3, null]}}",
+    "{\"name\": \"f\", \"parameters\": {\"text\": \"a long text that is longer than what is held back, so that it "
+    "streams, \\u00e9 \\n \\\" }\"}}",
+    "<|tool_call|>",
+    "<|/tool_call|>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "[THINK]",
+    "[/THINK]",
+    "[",
+    "]",
+    ",",
+    ";",
+    "{",
+    "}",
+    "\"",
+    "\\",
+    "ping",
+    " ",
+    "\n",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<｜tool▁call▁end｜>",
+    "<｜tool▁calls▁end｜>",
+    "function",
+    "\n```json\n",
+    "\n```",
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>",
+    "functions.ping:0",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+    "<|tool_calls_section_end|>",
+    "<|channel|>",
+    "<|start|>assistant",
+    "<|message|>",
+    "analysis",
+    "final",
+    "commentary to=functions.ping",
+    "<|end|>",
+    "<|call|>",
+    "<|return|>",
+    "<|constrain|>json",
+    "<function=ping>",
+    "</function>",
+    "<parameter=city>",
+    "</parameter>",
+    "Paris",
+    "3",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "<minimax:tool_call>",
+    "</minimax:tool_call>",
+    "<invoke name=\"ping\">",
+    "<parameter name=\"days\">",
+    "</invoke>",
+    "<|tool_call_start|>",
+    "[ping(city=\"Rome\", days=[1, True, None])]",
+    "<|tool_call_end|>",
+    "ping(",
+    ")",
+    "'x'",
+    "<|tool_call>",
+    "call:ping{",
+    "city:",
+    "<|\"|>",
+    "<tool_call|>",
+    "<|channel>",
+    "thought",
+    "<channel|>",
+    "<|python_tag|>",
+    "<",
+    "naïve 你好",
+    "text that means nothing in particular",
 };
 
 const Json& tools() {
-  static const Json list = *Json::parse(R"([{"type":"function","function":{"name":"ping","parameters":{"type":"object","properties":
+  static const Json list =
+      *Json::parse(R"([{"type":"function","function":{"name":"ping","parameters":{"type":"object","properties":
     {"city":{"type":"string"},"days":{"type":"integer"}}}}}])");
   return list;
 }
@@ -50,7 +123,8 @@ std::string check(const AnswerFormat& format, const std::string& text, AnswerEnd
   const Answer whole = parse_answer(format, options, text, end, 0);
   for (const size_t split : {1, 2, 3, 7}) {
     const Answer cut = parse_answer(format, options, text, end, split);
-    if (flat(cut) != flat(whole)) return "split " + std::to_string(split) + " gives " + flat(cut) + " instead of " + flat(whole);
+    if (flat(cut) != flat(whole))
+      return "split " + std::to_string(split) + " gives " + flat(cut) + " instead of " + flat(whole);
   }
   size_t broken = 0;
   for (const ToolCall& c : whole.tool_calls) {
@@ -70,7 +144,8 @@ size_t count_failures(const AnswerFormat& format, uint64_t seed, int rounds, std
   size_t failures = 0;
   for (int i = 0; i < rounds; ++i) {
     const std::string text = random_text(rng);
-    const std::string wrong = check(format, text, rng() % 4 == 0 ? AnswerEnd::kLength : AnswerEnd::kStop, rng() % 4 == 0);
+    const std::string wrong =
+        check(format, text, rng() % 4 == 0 ? AnswerEnd::kLength : AnswerEnd::kStop, rng() % 4 == 0);
     if (wrong.empty()) continue;
     if (failures++ == 0) *first = text + "\n  " + wrong;
   }
@@ -136,13 +211,18 @@ const Long kLong[] = {
     {"mistral_v11", "[TOOL_CALLS]ping[ARGS]{\"city\": \"", "\"}"},
     {"llama3_json", "{\"name\": \"ping\", \"parameters\": {\"city\": \"", "\"}}"},
     {"llama3_python_tag", "<|python_tag|>{\"name\": \"ping\", \"parameters\": {\"city\": \"", "\"}}"},
-    {"deepseek_v3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ping\n```json\n{\"city\": \"", "\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-    {"deepseek_v31", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>ping<｜tool▁sep｜>{\"city\": \"", "\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-    {"kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>functions.ping:0<|tool_call_argument_begin|>{\"city\": \"", "\"}<|tool_call_end|>"},
+    {"deepseek_v3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ping\n```json\n{\"city\": \"",
+     "\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"deepseek_v31", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>ping<｜tool▁sep｜>{\"city\": \"",
+     "\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"kimi_k2",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.ping:0<|tool_call_argument_begin|>{\"city\": \"",
+     "\"}<|tool_call_end|>"},
     {"gpt_oss", "<|channel|>commentary to=functions.ping <|constrain|>json<|message|>{\"city\": \"", "\"}<|call|>"},
     {"qwen3_coder", "<tool_call>\n<function=ping>\n<parameter=city>\n", "\n</parameter>\n</function>\n</tool_call>"},
     {"glm45", "<tool_call>ping\n<arg_key>city</arg_key>\n<arg_value>", "</arg_value>\n</tool_call>"},
-    {"minimax_m2", "<minimax:tool_call>\n<invoke name=\"ping\">\n<parameter name=\"city\">", "</parameter>\n</invoke>\n</minimax:tool_call>"},
+    {"minimax_m2", "<minimax:tool_call>\n<invoke name=\"ping\">\n<parameter name=\"city\">",
+     "</parameter>\n</invoke>\n</minimax:tool_call>"},
     {"lfm2", "<|tool_call_start|>[ping(city=\"", "\")]<|tool_call_end|>"},
     {"gemma4", "<|tool_call>call:ping{city:<|\"|>", "<|\"|>}<tool_call|>"},
 };
@@ -168,8 +248,8 @@ double parse_seconds(const AnswerFormat& format, const std::string& text, size_t
   return seconds;
 }
 
-// One call of 1 MB, a byte at a time: streamed from early on, whole at the end, and fast. The bound of the test is ten times
-// the goal of 50 ms, because test machines are shared; the benchmark measures.
+// One call of 1 MB, a byte at a time: streamed from early on, whole at the end, and fast. The bound of the test is
+// ten times the goal of 50 ms, because test machines are shared; the benchmark measures.
 TEST(Conformance, LongArgumentsStreamInLinearTime) {
   ASSERT_EQ(std::size(kLong) + 1, answer_formats().size());
   for (const Long& l : kLong) {
@@ -191,9 +271,12 @@ TEST(Conformance, LongArgumentsStreamInLinearTime) {
 // Texts made to be read again and again must stay linear.
 TEST(Conformance, HostileTextsStayLinear) {
   for (const AnswerFormat* format : answer_formats()) {
-    for (const char* const piece : {"<tool_call>", "<tool_call><function=ping><parameter=days>", "<minimax:tool_call><invoke name=\"ping\"><parameter name=\"days\">",
-                                    "<tool_call>ping<arg_key>days</arg_key><arg_value>", "<|tool_call>call:ping{a:{", "{\"name\":\"ping\",\"parameters\":{\"a\":[",
-                                    "<tool_call>{\",\":\"", "<|channel|>analysis<|message|>", "<think>", " ", "<", "<|tool_call_start|>[ping(a=[", "[TOOL_CALLS]", "[TOOL_CALLS]ping[ARGS]{"}) {
+    for (const char* const piece :
+         {"<tool_call>", "<tool_call><function=ping><parameter=days>",
+          "<minimax:tool_call><invoke name=\"ping\"><parameter name=\"days\">",
+          "<tool_call>ping<arg_key>days</arg_key><arg_value>", "<|tool_call>call:ping{a:{",
+          "{\"name\":\"ping\",\"parameters\":{\"a\":[", "<tool_call>{\",\":\"", "<|channel|>analysis<|message|>",
+          "<think>", " ", "<", "<|tool_call_start|>[ping(a=[", "[TOOL_CALLS]", "[TOOL_CALLS]ping[ARGS]{"}) {
       std::string text;
       while (text.size() < (256 << 10)) text += piece;
       size_t first = 0;
@@ -222,12 +305,14 @@ TEST(Special, MarkersInOrdinaryTextAreContent) {
 }
 
 TEST(Types, TheSchemaDecides) {
-  const Json list = *Json::parse(R"([{"name":"f","parameters":{"properties":{"s":{"type":"string"},"n":{"type":["integer","null"]},
+  const Json list =
+      *Json::parse(R"([{"name":"f","parameters":{"properties":{"s":{"type":"string"},"n":{"type":["integer","null"]},
     "b":{"type":"boolean"},"o":{"anyOf":[{"type":"object"},{"type":"null"}]},"e":{"enum":["1","2"]}}}}])");
   AnswerOptions options;
   options.tools = &list;
   const auto value = [&](const std::string& key, const std::string& written) {
-    const std::string raw = "<tool_call><function=f><parameter=" + key + ">" + written + "</parameter></function></tool_call>";
+    const std::string raw =
+        "<tool_call><function=f><parameter=" + key + ">" + written + "</parameter></function></tool_call>";
     const Answer a = parse_answer(*find_answer_format("qwen3_coder"), options, raw, AnswerEnd::kStop, 1);
     return a.tool_calls.empty() ? "no call" : a.tool_calls[0].arguments;
   };

@@ -8,8 +8,9 @@ namespace {
 
 // The more special marks come first: a template that writes `<function=` also writes `<tool_call>`.
 constexpr const AnswerFormat* kFormats[] = {
-    &kGptOss, &kKimiK2, &kDeepseekV3, &kDeepseekV31, &kMinimaxM2, &kGlm45, &kQwen3Coder, &kGemma4, &kLfm2, &kMistralV11,
-    &kMistralV3, &kPhi4Mini, &kHermes, &kGranite3, &kLlama3Json, &kLlama3PythonTag, &kPlain,
+    &kGptOss,     &kKimiK2,   &kDeepseekV3, &kDeepseekV31,     &kMinimaxM2, &kGlm45,
+    &kQwen3Coder, &kGemma4,   &kLfm2,       &kMistralV11,      &kMistralV3, &kPhi4Mini,
+    &kHermes,     &kGranite3, &kLlama3Json, &kLlama3PythonTag, &kPlain,
 };
 
 }  // namespace
@@ -17,7 +18,8 @@ constexpr const AnswerFormat* kFormats[] = {
 std::span<const AnswerFormat* const> answer_formats() { return kFormats; }
 
 const AnswerFormat* find_answer_format(std::string_view name) {
-  const auto* at = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const AnswerFormat* f) { return f->name == name; });
+  const auto* at =
+      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const AnswerFormat* f) { return f->name == name; });
   return at == std::end(kFormats) ? nullptr : *at;
 }
 
@@ -30,7 +32,8 @@ const AnswerFormat& choose_answer_format(std::string_view chat_template) {
   return kPlain;
 }
 
-Answer parse_answer(const AnswerFormat& format, const AnswerOptions& options, std::string_view raw, AnswerEnd end, size_t split) {
+Answer parse_answer(const AnswerFormat& format, const AnswerOptions& options, std::string_view raw, AnswerEnd end,
+                    size_t split) {
   const std::unique_ptr<AnswerParser> parser = format.make(options);
   std::vector<AnswerDelta> deltas;
   Answer answer;

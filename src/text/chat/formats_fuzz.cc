@@ -1,4 +1,5 @@
-// Every format on any text: the first byte picks the format, the second the options. The answer must not depend on the split.
+// Every format on any text: the first byte picks the format, the second the options. The answer must not depend on
+// the split.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,7 +21,8 @@ std::string flat(const bora::text::Answer& a) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const auto tools = bora::Json::parse(
-      R"([{"name":"f","parameters":{"properties":{"s":{"type":"string"},"n":{"type":"integer"},"o":{"type":"object"}}}}])");
+      R"([{"name":"f","parameters":{"properties":{"s":{"type":"string"},"n":{"type":"integer"},
+        "o":{"type":"object"}}}}])");
   const auto formats = bora::text::answer_formats();
   const bora::text::AnswerFormat& format = *formats[data[0] % formats.size()];
   bora::text::AnswerOptions options;

@@ -72,8 +72,9 @@ CallObject::Result CallObject::feed(char c, std::string* args) {
     case Phase::kColon:
       if (is_space(c)) return Result::kMore;
       if (c != ':') return Result::kBad;
-      target_ = scratch_ == "\"name\"" ? Target::kName
-                : scratch_ == "\"arguments\"" || scratch_ == "\"parameters\"" ? Target::kArguments : Target::kOther;
+      target_ = scratch_ == "\"name\""                                        ? Target::kName
+                : scratch_ == "\"arguments\"" || scratch_ == "\"parameters\"" ? Target::kArguments
+                                                                              : Target::kOther;
       if (target_ == Target::kArguments && have_arguments_) return Result::kBad;
       phase_ = Phase::kGap;
       return Result::kMore;
@@ -99,7 +100,8 @@ namespace {
 
 class JsonCalls final : public Machine {
  public:
-  JsonCalls(const AnswerOptions& options, const JsonCallsStyle& style) : Machine(options, style.layout), style_(style) {}
+  JsonCalls(const AnswerOptions& options, const JsonCallsStyle& style)
+      : Machine(options, style.layout), style_(style) {}
 
  protected:
   void begin(size_t which, bool) override {

@@ -1,4 +1,5 @@
-// Calls as JSON objects {"name": …, "arguments": …}, alone or in an array: several families differ only in what stands around.
+// Calls as JSON objects {"name": …, "arguments": …}, alone or in an array: several families differ only in what
+// stands around.
 #pragma once
 
 #include <memory>
@@ -35,10 +36,10 @@ class CallObject {
 
 struct JsonCallsStyle {
   Layout layout;
-  bool brace_starts = false;    // the start marker is the object's own brace
+  bool brace_starts = false;  // the start marker is the object's own brace
   bool need_arguments = false;
-  bool known_names = false;     // only names of the request's tools, when there are any
-  char separator = 0;           // between calls outside an array
+  bool known_names = false;  // only names of the request's tools, when there are any
+  char separator = 0;        // between calls outside an array
 };
 
 std::unique_ptr<AnswerParser> make_json_calls(const AnswerOptions& options, const JsonCallsStyle& style);

@@ -139,8 +139,10 @@ JsonPush::Result JsonPush::feed(char c, std::string* out) {
       r = Result::kMore;
       if (c == '\\') state_ = State::kEscape;
       if (c == '"') {
-        if (key_) state_ = State::kColon;
-        else r = close();
+        if (key_)
+          state_ = State::kColon;
+        else
+          r = close();
       }
       break;
     case State::kEscape:
@@ -171,7 +173,8 @@ JsonPush::Result JsonPush::feed(char c, std::string* out) {
 
 bool JsonPush::complete_at_end() const {
   if (state_ == State::kEnd) return true;
-  return stack_.empty() && (state_ == State::kZero || state_ == State::kInt || state_ == State::kFraction || state_ == State::kExpDigits);
+  return stack_.empty() && (state_ == State::kZero || state_ == State::kInt || state_ == State::kFraction ||
+                            state_ == State::kExpDigits);
 }
 
 }  // namespace bora::text

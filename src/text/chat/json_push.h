@@ -16,8 +16,8 @@ class JsonPush {
     kBefore,  // complete before the character, which does not belong to it (numbers)
     kBad,
   };
-  // Feeds one byte and appends to *out what stands for it in valid JSON: the byte itself, or its escape for a raw control
-  // character inside a string, which models write now and then.
+  // Feeds one byte and appends to *out what stands for it in valid JSON: the byte itself, or its escape for a raw
+  // control character inside a string, which models write now and then.
   Result feed(char c, std::string* out);
   // At the end of the text: whether what was read is a complete value.
   bool complete_at_end() const;
@@ -26,8 +26,25 @@ class JsonPush {
 
  private:
   enum class State : uint8_t {
-    kValue, kFirstItem, kFirstKey, kKey, kColon, kAfter, kString, kEscape, kHex, kLiteral, kMinus, kZero, kInt, kPoint, kFraction,
-    kExp, kExpSign, kExpDigits, kEnd,
+    kValue,
+    kFirstItem,
+    kFirstKey,
+    kKey,
+    kColon,
+    kAfter,
+    kString,
+    kEscape,
+    kHex,
+    kLiteral,
+    kMinus,
+    kZero,
+    kInt,
+    kPoint,
+    kFraction,
+    kExp,
+    kExpSign,
+    kExpDigits,
+    kEnd,
   };
   static constexpr size_t kMaxDepth = 500;
   Result value(char c);

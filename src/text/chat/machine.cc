@@ -25,7 +25,8 @@ size_t without_trailing_space(std::string_view t) {
 bool valid_call_name(std::string_view name) {
   if (name.empty() || name.size() > 256) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) > 0x20 && std::string_view("<>{}[]()\"'`,;").find(c) == std::string_view::npos;
+    return static_cast<unsigned char>(c) > 0x20 &&
+           std::string_view("<>{}[]()\"'`,;").find(c) == std::string_view::npos;
   });
 }
 
@@ -160,7 +161,8 @@ Machine::Step Machine::read_object(JsonPush* json) {
 
 void Machine::emit(AnswerDelta::Kind kind, int32_t index, std::string_view text) {
   if (text.empty()) return;
-  if (!out_->empty() && out_->back().kind == kind && out_->back().tool_index == index && kind != AnswerDelta::Kind::kToolName) {
+  if (!out_->empty() && out_->back().kind == kind && out_->back().tool_index == index &&
+      kind != AnswerDelta::Kind::kToolName) {
     out_->back().text.append(text);
   } else {
     out_->push_back({kind, index, std::string(text)});
@@ -268,13 +270,18 @@ bool Machine::step_reasoning() {
     // A label of the block; or the prompt opened the block and the model opens it again.
     const Match label = match(layout_.think_label), again = match(layout_.think_open);
     if (label == Match::kPartial || again == Match::kPartial) return false;
-    if (label == Match::kYes) pos_ += layout_.think_label.text.size();
-    else if (again == Match::kYes) pos_ += layout_.think_open.text.size();
-    else break;
+    if (label == Match::kYes)
+      pos_ += layout_.think_label.text.size();
+    else if (again == Match::kYes)
+      pos_ += layout_.think_open.text.size();
+    else
+      break;
   }
   for (size_t at = pos_; at <= buf_.size(); ++at) {
     const bool end = at == buf_.size();
-    const Match m = end ? Match::kNo : buf_[at] == layout_.think_close.text[0] ? match_at(at, layout_.think_close) : Match::kNo;
+    const Match m = end                                       ? Match::kNo
+                    : buf_[at] == layout_.think_close.text[0] ? match_at(at, layout_.think_close)
+                                                              : Match::kNo;
     if (!end && m == Match::kNo) continue;
     reasoning(std::string_view(buf_).substr(pos_, at - pos_));
     pos_ = at;

@@ -1,11 +1,13 @@
 // The state machine that all formats share: text, reasoning, calls, and what lies between calls.
 //
-// A format says where a call begins and reads one call from the cursor. A call is tentative until it is complete or its
-// arguments have grown beyond kHold bytes; from then on its arguments are forwarded as they come. A tentative call that turns
-// out broken is text again: its start marker becomes content and reading resumes behind it. All decisions are made at character
-// positions, never at piece borders, so every split of the text gives the same answer.
+// A format says where a call begins and reads one call from the cursor. A call is tentative until it is complete or
+// its arguments have grown beyond kHold bytes; from then on its arguments are forwarded as they come. A tentative
+// call that turns out broken is text again: its start marker becomes content and reading resumes behind it. All
+// decisions are made at character positions, never at piece borders, so every split of the text gives the same
+// answer.
 //
-// Cost: text is looked at once, plus what broken calls make us read again; that is bounded by a multiple of the text's length.
+// Cost: text is looked at once, plus what broken calls make us read again; that is bounded by a multiple of the
+// text's length.
 #pragma once
 
 #include <array>
@@ -28,12 +30,12 @@ struct Marker {
 };
 
 struct Layout {
-  std::span<const Marker> starts;    // begin a call
-  std::span<const Marker> swallow;   // skipped between and after calls
-  std::span<const Marker> nexts;     // begin another call right after one; empty: as starts
+  std::span<const Marker> starts;      // begin a call
+  std::span<const Marker> swallow;     // skipped between and after calls
+  std::span<const Marker> nexts;       // begin another call right after one; empty: as starts
   Marker think_open{}, think_close{};  // empty text: no reasoning
   Marker think_label{};                // skipped right behind think_open
-  bool at_start = false;             // calls only before any other text
+  bool at_start = false;               // calls only before any other text
 };
 
 class Machine : public AnswerParser {
@@ -51,8 +53,8 @@ class Machine : public AnswerParser {
   virtual void begin(size_t which, bool next) = 0;
   // Reads on; kDone after commit(). kBad leaves the cursor anywhere.
   virtual Step call() = 0;
-  // Between calls, at a character that is no space and no marker: kCall if it begins another call (the format is ready to
-  // read it), kSkipped if it was consumed as a part of the frame, kNo for text.
+  // Between calls, at a character that is no space and no marker: kCall if it begins another call (the format is
+  // ready to read it), kSkipped if it was consumed as a part of the frame, kNo for text.
   enum class Join : uint8_t { kNo, kSkipped, kCall };
   virtual Join joins() { return Join::kNo; }
 
@@ -73,7 +75,10 @@ class Machine : public AnswerParser {
   Step read_object(JsonPush* json);
 
   // The call under construction
-  void set_name(std::string name) { name_ = std::move(name); named_ = true; }
+  void set_name(std::string name) {
+    name_ = std::move(name);
+    named_ = true;
+  }
   const std::string& name() const { return name_; }
   std::string& args() { return args_; }  // appended to by formats
   void grown() {
@@ -116,14 +121,14 @@ class Machine : public AnswerParser {
   AnswerOptions options_;
   Layout layout_;
   std::string buf_;
-  size_t base_ = 0;   // bytes dropped from the front
+  size_t base_ = 0;  // bytes dropped from the front
   size_t pos_ = 0;
   std::vector<std::pair<size_t, size_t>> specials_;  // absolute begin, size
   State state_ = State::kText;
   bool ended_ = false;
   std::array<bool, 256> first_{};  // first bytes of the markers that text may hold
 
-  std::string hold_, reasoning_hold_;          // white space that may turn out to be outside
+  std::string hold_, reasoning_hold_;                  // white space that may turn out to be outside
   bool content_lead_ = false, reasoning_lead_ = true;  // leading white space is dropped
   bool content_seen_ = false, any_reasoning_ = false;
 

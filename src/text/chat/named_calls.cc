@@ -14,7 +14,8 @@ std::string without_space(std::string_view t) {
 
 class NamedCalls final : public Machine {
  public:
-  NamedCalls(const AnswerOptions& options, const NamedCallsStyle& style) : Machine(options, style.layout), style_(style) {}
+  NamedCalls(const AnswerOptions& options, const NamedCallsStyle& style)
+      : Machine(options, style.layout), style_(style) {}
 
  protected:
   void begin(size_t which, bool next) override {

@@ -18,21 +18,33 @@ const Json* find_function(const Json* tools, std::string_view name) {
 }
 
 void add_type(std::string_view name, ParamTypes* t) {
-  if (name == "string") t->text = true;
-  else if (name == "integer" || name == "number") t->number = true;
-  else if (name == "boolean") t->boolean = true;
-  else if (name == "object") t->object = true;
-  else if (name == "array") t->array = true;
-  else if (name == "null") t->null = true;
-  else t->any = true;
+  if (name == "string")
+    t->text = true;
+  else if (name == "integer" || name == "number")
+    t->number = true;
+  else if (name == "boolean")
+    t->boolean = true;
+  else if (name == "object")
+    t->object = true;
+  else if (name == "array")
+    t->array = true;
+  else if (name == "null")
+    t->null = true;
+  else
+    t->any = true;
 }
 
 void add_value_type(const Json& v, ParamTypes* t) {
-  if (v.is_string()) t->text = true;
-  else if (v.is_number()) t->number = true;
-  else if (v.is_bool()) t->boolean = true;
-  else if (v.is_null()) t->null = true;
-  else t->any = true;
+  if (v.is_string())
+    t->text = true;
+  else if (v.is_number())
+    t->number = true;
+  else if (v.is_bool())
+    t->boolean = true;
+  else if (v.is_null())
+    t->null = true;
+  else
+    t->any = true;
 }
 
 void collect(const Json& schema, ParamTypes* t, int depth) {

@@ -1,5 +1,5 @@
-// A Python literal read character by character and written as JSON: strings in either quote, numbers, True, False, None, lists,
-// tuples and dicts with string keys.
+// A Python literal read character by character and written as JSON: strings in either quote, numbers, True, False,
+// None, lists, tuples and dicts with string keys.
 #pragma once
 
 #include <cstdint>

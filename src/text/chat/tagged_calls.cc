@@ -10,11 +10,13 @@ constexpr size_t kMaxName = 512;
 
 class TaggedCalls final : public Machine {
  public:
-  TaggedCalls(const AnswerOptions& options, const TaggedCallsStyle& style) : Machine(options, style.layout), style_(style) {}
+  TaggedCalls(const AnswerOptions& options, const TaggedCallsStyle& style)
+      : Machine(options, style.layout), style_(style) {}
 
  protected:
   void begin(size_t which, bool next) override {
-    const std::span<const Marker> from = next && !style_.layout.nexts.empty() ? style_.layout.nexts : style_.layout.starts;
+    const std::span<const Marker> from =
+        next && !style_.layout.nexts.empty() ? style_.layout.nexts : style_.layout.starts;
     const bool at_name = style_.name_open.text.empty() || from[which].text == style_.name_open.text;
     phase_ = at_name ? Phase::kName : Phase::kOpen;
     text_.clear();
@@ -102,7 +104,8 @@ class TaggedCalls final : public Machine {
     json_escape(text_, &args());
     args() += "\": ";
     text_.clear();
-    streams_ = types_.only_text() && !types_.number && !types_.boolean && !types_.object && !types_.array && !types_.any;
+    streams_ =
+        types_.only_text() && !types_.number && !types_.boolean && !types_.object && !types_.array && !types_.any;
     if (streams_) args() += "\"";
     first_ = true;
     line_end_ = false;
@@ -132,8 +135,10 @@ class TaggedCalls final : public Machine {
   }
 
   void put(char c) {
-    if (streams_) json_escape({&c, 1}, &args());
-    else text_.push_back(c);
+    if (streams_)
+      json_escape({&c, 1}, &args());
+    else
+      text_.push_back(c);
   }
 
   Step end_value() {

@@ -1,8 +1,9 @@
 // The parsed form of a template: nodes in one heap, names as numbers, scopes resolved to slots.
 //
-// Scopes follow Jinja2's: the root, a loop's body, a macro, a call block, `with`, block set, filter block. `if` has none. A name
-// that a scope stores owns a slot there; a read lists the slots to try from the inside out (a slot that was not set yet is
-// skipped), then the context. This gives what Jinja2's symbol analysis gives, with no look-up by text while rendering.
+// Scopes follow Jinja2's: the root, a loop's body, a macro, a call block, `with`, block set, filter block. `if` has
+// none. A name that a scope stores owns a slot there; a read lists the slots to try from the inside out (a slot that
+// was not set yet is skipped), then the context. This gives what Jinja2's symbol analysis gives, with no look-up by
+// text while rendering.
 #pragma once
 
 #include <cstdint>
@@ -49,10 +50,42 @@ const Method* find_method(Tag type, std::string_view name);
 
 enum class Kind : uint8_t {
   // expressions
-  kConst, kName, kTuple, kList, kDict, kCond, kAnd, kOr, kNot, kCompare, kArith, kConcat, kNegate, kPlus, kAttribute, kItem,
-  kSlice, kCall, kFilter, kTest, kNsRef,
+  kConst,
+  kName,
+  kTuple,
+  kList,
+  kDict,
+  kCond,
+  kAnd,
+  kOr,
+  kNot,
+  kCompare,
+  kArith,
+  kConcat,
+  kNegate,
+  kPlus,
+  kAttribute,
+  kItem,
+  kSlice,
+  kCall,
+  kFilter,
+  kTest,
+  kNsRef,
   // statements
-  kData, kOutput, kIf, kFor, kSet, kSetBlock, kMacro, kCallBlock, kFilterBlock, kWith, kScoped, kAutoescape, kBreak, kContinue,
+  kData,
+  kOutput,
+  kIf,
+  kFor,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kWith,
+  kScoped,
+  kAutoescape,
+  kBreak,
+  kContinue,
   kLoader,
 };
 
@@ -75,18 +108,18 @@ struct Slot {
 // Which fields a kind uses is said where the parser makes it.
 struct Node {
   Kind kind = Kind::kConst;
-  bool flag = false;       // recursive loop, negated test, …
-  uint16_t depth = 1;      // height of the tree below
+  bool flag = false;   // recursive loop, negated test, …
+  uint16_t depth = 1;  // height of the tree below
   int32_t line = 0;
-  uint32_t name = 0;       // number of a name
-  uint32_t slot = 0;       // where a store goes, in its own scope
-  uint32_t slot_count = 0; // of the scope this node opens
+  uint32_t name = 0;        // number of a name
+  uint32_t slot = 0;        // where a store goes, in its own scope
+  uint32_t slot_count = 0;  // of the scope this node opens
   Value value;
   Node* a = nullptr;
   Node* b = nullptr;
   Node* c = nullptr;
-  NodeList list, body, other;  // other: else branch, keyword values, …
-  const Str* text = nullptr;   // attribute, filter or test name, data
+  NodeList list, body, other;        // other: else branch, keyword values, …
+  const Str* text = nullptr;         // attribute, filter or test name, data
   const Str* const* keys = nullptr;  // keyword names, beside `other`
   const uint8_t* ops = nullptr;      // kArith, kCompare: one an element of list
   const Slot* slots = nullptr;       // kName: where to look, slot_count of them
@@ -95,7 +128,7 @@ struct Node {
     const Test* test;
     const void* none = nullptr;
   };
-  const Method* str_method = nullptr;   // kAttribute
+  const Method* str_method = nullptr;  // kAttribute
   const Method* list_method = nullptr;
   const Method* dict_method = nullptr;
   uint8_t catches = 0;  // kMacro, kCallBlock: kCatch… bits

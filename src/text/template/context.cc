@@ -10,10 +10,12 @@ constexpr std::string_view kContinueTag = "CONTINUE_FINAL_MESSAGE_TAG ";
 constexpr std::string_view kReasoningFields[] = {"reasoning_content", "thinking", "reasoning"};
 
 // Given by the tokenizer's configuration, not by a client: they may hold control tokens.
-constexpr std::string_view kTrusted[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
-                                         "additional_special_tokens"};
-// Some templates build a marker around the role ('<|' + role + '|>'). These words select a branch, they carry no text of a user.
-constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool", "developer", "function", "ipython", "model"};
+constexpr std::string_view kTrusted[] = {"bos_token", "eos_token", "unk_token",  "sep_token",
+                                         "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
+// Some templates build a marker around the role ('<|' + role + '|>'). These words select a branch, they carry no text
+// of a user.
+constexpr std::string_view kRoles[] = {"system",    "user",     "assistant", "tool",
+                                       "developer", "function", "ipython",   "model"};
 
 template <size_t N>
 bool among(const std::string_view (&set)[N], std::string_view name) {
@@ -31,7 +33,8 @@ Value convert(Interp& in, const Json& j, bool from_template, int depth, bool cop
     case Json::Type::kNull: return Value::none();
     case Json::Type::kBool: return Value::boolean(j.as_bool());
     case Json::Type::kInt: return Value::integer(j.as_int());
-    case Json::Type::kDouble: return j.is_uint64() ? uint64_value(in.heap(), j.as_uint64()) : Value::real(j.as_double());
+    case Json::Type::kDouble:
+      return j.is_uint64() ? uint64_value(in.heap(), j.as_uint64()) : Value::real(j.as_double());
     case Json::Type::kString: return Value::str(text_of(in, j.as_string(), from_template, copies));
     case Json::Type::kArray: {
       List* l = in.heap().make<List>();
@@ -44,7 +47,8 @@ Value convert(Interp& in, const Json& j, bool from_template, int depth, bool cop
   }
   Dict* d = in.heap().make<Dict>();
   for (const auto& [key, value] : j.members()) {
-    d->set(in.heap(), Value::str(text_of(in, key, from_template, copies)), convert(in, value, from_template, depth + 1, copies));
+    d->set(in.heap(), Value::str(text_of(in, key, from_template, copies)),
+           convert(in, value, from_template, depth + 1, copies));
   }
   return Value::dictionary(d);
 }
@@ -76,8 +80,8 @@ Dict* convert_message(Interp& in, const Json& message) {
   return d;
 }
 
-// tools and documents that the caller did not give: none, as apply_chat_template passes them. Templates that ask whether they
-// are defined mean "given", and some walk them unasked: both get undefined in the lenient mode.
+// tools and documents that the caller did not give: none, as apply_chat_template passes them. Templates that ask
+// whether they are defined mean "given", and some walk them unasked: both get undefined in the lenient mode.
 void set_absent(Interp& in, const Program& program, const Json& context, std::string_view name, const Needs* needs) {
   const Json* given = context.find(name);
   if (given != nullptr && !given->is_null()) return;
@@ -165,8 +169,10 @@ Continuation tag_final(Interp& in, const Program& program, const Json& wish, con
       if (v != nullptr && in.same(*v, *content)) fields.emplace_back(f);
     }
   }
-  if (std::none_of(fields.begin(), fields.end(), [&](const std::string& f) { return program.source.find(f) != std::string::npos; })) {
-    fail("ValueError", "continue_final_message is set to \"" + c.field + "\" but this is not an accepted field in the chat_template");
+  if (std::none_of(fields.begin(), fields.end(),
+                   [&](const std::string& f) { return program.source.find(f) != std::string::npos; })) {
+    fail("ValueError", "continue_final_message is set to \"" + c.field +
+                           "\" but this is not an accepted field in the chat_template");
   }
   const Str* tag = in.str(kContinueTag, false);
   const auto tagged = [&](const Value& v) {
@@ -181,7 +187,8 @@ Continuation tag_final(Interp& in, const Program& program, const Json& wish, con
       *text = tagged(*text);
       return c;
     }
-    fail("ValueError", "continue_final_message is set but we could not find any text to continue in the final message!");
+    fail("ValueError",
+         "continue_final_message is set but we could not find any text to continue in the final message!");
   }
   c.final_text = std::string(in.need_str(*content, "the message to continue")->view());
   const Value text = tagged(*content);
@@ -239,7 +246,9 @@ void cut_continuation(const Continuation& c, StrBuilder* rendered) {
   const std::string_view text = rendered->view(), tag = stripped(kContinueTag);
   const size_t at = text.rfind(tag);
   if (at == std::string_view::npos || text.find(stripped(c.final_text)) == std::string_view::npos) {
-    fail("ValueError", "continue_final_message is set but the final message does not appear in the chat after applying the chat template!");
+    fail("ValueError",
+         "continue_final_message is set but the final message does not appear in the chat after applying the chat "
+         "template!");
   }
   size_t end = at;
   if (text.substr(at, kContinueTag.size()) != kContinueTag) {

@@ -31,9 +31,12 @@ TEST(Differential, RandomTemplates) {
     const auto t = parse_template(source, {});
     const bool ok = t.ok() && (*t)->render(context, {}, &out, &error);
     if (ok == (want != nullptr) && (!ok || out.prompt.text == want->as_string())) continue;
-    const std::string got = ok ? out.prompt.text : "error " + std::string(t.ok() ? error.status.message() : t.status().message());
+    const std::string got =
+        ok ? out.prompt.text : "error " + std::string(t.ok() ? error.status.message() : t.status().message());
     if (++wrong <= 40) {
-      ADD_FAILURE() << source << "\n  want " << (want != nullptr ? want->as_string() : "error " + c->find("error")->as_string()) << "\n  got  " << got;
+      ADD_FAILURE() << source << "\n  want "
+                    << (want != nullptr ? want->as_string() : "error " + c->find("error")->as_string()) << "\n  got  "
+                    << got;
     }
   }
   std::printf("differential: %zu / %zu\n", all - wrong, all);

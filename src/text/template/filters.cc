@@ -13,7 +13,9 @@ Value abs(Interp& in, const Args& args) {
   in.need_defined(v);
   if (!v.is_number()) fail("TypeError", "bad operand type for abs(): '" + std::string(type_name(v)) + "'");
   if (v.tag == Tag::kFloat) return Value::real(std::fabs(v.f));
-  return compare_numbers(v, Value::integer(0)) < 0 ? negate(in.heap(), v) : v.tag == Tag::kBool ? Value::integer(v.b) : v;
+  return compare_numbers(v, Value::integer(0)) < 0 ? negate(in.heap(), v)
+         : v.tag == Tag::kBool                     ? Value::integer(v.b)
+                                                   : v;
 }
 
 Value attr(Interp& in, const Args& args) {
@@ -70,7 +72,8 @@ Value round(Interp& in, const Args& args) {
     fail("FilterArgumentError", "method must be common, ceil or floor");
   }
   in.need_defined(a[0]);
-  if (!a[0].is_number()) fail("TypeError", "type " + std::string(type_name(a[0])) + " doesn't define __round__ method");
+  if (!a[0].is_number())
+    fail("TypeError", "type " + std::string(type_name(a[0])) + " doesn't define __round__ method");
   const int64_t precision = a[1].missing() ? 0 : std::clamp<int64_t>(in.need_int(a[1]), -400, 400);
   if (method != "common") {
     const double scale = std::pow(10.0, static_cast<double>(precision)), v = to_double(a[0]) * scale;
@@ -97,27 +100,67 @@ Value round(Interp& in, const Args& args) {
 namespace {
 
 constexpr Filter kFilters[] = {
-    {"abs", filters::abs}, {"attr", filters::attr}, {"batch", filters::batch}, {"capitalize", filters::capitalize},
-    {"center", filters::center}, {"count", filters::length}, {"d", filters::default_value}, {"default", filters::default_value},
-    {"dictsort", filters::dictsort}, {"e", filters::escape}, {"escape", filters::escape},
-    {"filesizeformat", filters::filesizeformat}, {"first", filters::first}, {"float", filters::to_float},
-    {"forceescape", filters::forceescape}, {"format", filters::format}, {"groupby", filters::groupby},
-    {"indent", filters::indent}, {"int", filters::to_int}, {"items", filters::items}, {"join", filters::join_items},
-    {"last", filters::last}, {"length", filters::length}, {"list", filters::list}, {"lower", filters::lower},
-    {"map", filters::map}, {"max", filters::max}, {"min", filters::min}, {"pprint", filters::pprint},
-    {"random", filters::random}, {"reject", filters::reject}, {"rejectattr", filters::rejectattr},
-    {"replace", filters::replace_text}, {"reverse", filters::reverse}, {"round", filters::round}, {"safe", filters::safe},
-    {"select", filters::select}, {"selectattr", filters::selectattr}, {"slice", filters::slices}, {"sort", filters::sort},
-    {"string", filters::string}, {"striptags", filters::striptags}, {"sum", filters::sum}, {"title", filters::title},
-    {"tojson", filters::tojson}, {"trim", filters::trim}, {"truncate", filters::truncate}, {"unique", filters::unique},
-    {"upper", filters::upper}, {"urlencode", filters::urlencode}, {"urlize", filters::urlize},
-    {"wordcount", filters::wordcount}, {"wordwrap", filters::wordwrap}, {"xmlattr", filters::xmlattr},
+    {"abs", filters::abs},
+    {"attr", filters::attr},
+    {"batch", filters::batch},
+    {"capitalize", filters::capitalize},
+    {"center", filters::center},
+    {"count", filters::length},
+    {"d", filters::default_value},
+    {"default", filters::default_value},
+    {"dictsort", filters::dictsort},
+    {"e", filters::escape},
+    {"escape", filters::escape},
+    {"filesizeformat", filters::filesizeformat},
+    {"first", filters::first},
+    {"float", filters::to_float},
+    {"forceescape", filters::forceescape},
+    {"format", filters::format},
+    {"groupby", filters::groupby},
+    {"indent", filters::indent},
+    {"int", filters::to_int},
+    {"items", filters::items},
+    {"join", filters::join_items},
+    {"last", filters::last},
+    {"length", filters::length},
+    {"list", filters::list},
+    {"lower", filters::lower},
+    {"map", filters::map},
+    {"max", filters::max},
+    {"min", filters::min},
+    {"pprint", filters::pprint},
+    {"random", filters::random},
+    {"reject", filters::reject},
+    {"rejectattr", filters::rejectattr},
+    {"replace", filters::replace_text},
+    {"reverse", filters::reverse},
+    {"round", filters::round},
+    {"safe", filters::safe},
+    {"select", filters::select},
+    {"selectattr", filters::selectattr},
+    {"slice", filters::slices},
+    {"sort", filters::sort},
+    {"string", filters::string},
+    {"striptags", filters::striptags},
+    {"sum", filters::sum},
+    {"title", filters::title},
+    {"tojson", filters::tojson},
+    {"trim", filters::trim},
+    {"truncate", filters::truncate},
+    {"unique", filters::unique},
+    {"upper", filters::upper},
+    {"urlencode", filters::urlencode},
+    {"urlize", filters::urlize},
+    {"wordcount", filters::wordcount},
+    {"wordwrap", filters::wordwrap},
+    {"xmlattr", filters::xmlattr},
 };
 
 }  // namespace
 
 const Filter* find_filter(std::string_view name) {
-  const auto* at = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
+  const auto* at =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
   return at == std::end(kFilters) ? nullptr : at;
 }
 

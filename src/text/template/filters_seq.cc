@@ -32,7 +32,8 @@ Value folded(Interp& in, const Value& v, bool fold) {
 }  // namespace
 
 void sort_values(Interp& in, std::vector<std::pair<Value, Value>>* keyed, bool reverse) {
-  // Merge sort by insertion of Python's rule: only "less than" is asked, equal elements keep their order, also in reverse.
+  // Merge sort by insertion of Python's rule: only "less than" is asked, equal elements keep their order, also in
+  // reverse.
   std::vector<std::pair<Value, Value>>& v = *keyed;
   if (reverse) std::reverse(v.begin(), v.end());
   std::vector<std::pair<Value, Value>> other(v.size());
@@ -187,9 +188,12 @@ Iter* mapping(Interp& in, const Args& args) {
   if (args.pos.size() == 1) {
     Value path, fallback;
     for (const KeyValue& kv : args.named) {
-      if (kv.key->view() == "attribute") path = kv.value;
-      else if (kv.key->view() == "default") fallback = kv.value;
-      else fail("FilterArgumentError", "Unexpected keyword argument '" + std::string(kv.key->view()) + "'");
+      if (kv.key->view() == "attribute")
+        path = kv.value;
+      else if (kv.key->view() == "default")
+        fallback = kv.value;
+      else
+        fail("FilterArgumentError", "Unexpected keyword argument '" + std::string(kv.key->view()) + "'");
     }
     if (path.missing()) fail("FilterArgumentError", "map requires a filter argument");
     return in.heap().make<MapAttribute>(in.iterate(args.pos[0]), path, fallback);
@@ -197,7 +201,6 @@ Iter* mapping(Interp& in, const Args& args) {
   const Str* name = in.need_str(args.pos[1], "filter name");
   return in.heap().make<MapFilter>(in.iterate(args.pos[0]), name, keep(in, args, 2));
 }
-
 
 Iter* batching(Interp& in, const Args& args) {
   const auto a = in.bound(args, "batch", Names3{"value", "linecount", "fill_with"}, 2);
@@ -222,7 +225,6 @@ Iter* batching(Interp& in, const Args& args) {
   return iterate_list(in.heap(), out);
 }
 
-
 Iter* slicing(Interp& in, const Args& args) {
   const auto a = in.bound(args, "slice", Names3{"value", "slices", "fill_with"}, 2);
   const int64_t n = in.need_int(a[1]);
@@ -241,7 +243,6 @@ Iter* slicing(Interp& in, const Args& args) {
   return iterate_list(in.heap(), out);
 }
 
-
 Iter* uniquing(Interp& in, const Args& args) {
   const auto a = in.bound(args, "unique", Names3{"value", "case_sensitive", "attribute"}, 1);
   const bool fold = a[1].missing() || !in.truth(a[1]);
@@ -256,7 +257,6 @@ Iter* uniquing(Interp& in, const Args& args) {
   }
   return iterate_list(in.heap(), out);
 }
-
 
 Iter* itemizing(Interp& in, const Args& args) {
   const Value v = input(args);
@@ -293,7 +293,8 @@ Value dictsort(Interp& in, const Args& args) {
   const std::string_view by = a[2].missing() ? "key" : in.need_str(a[2], "by")->view();
   if (by != "key" && by != "value") fail("FilterArgumentError", "You can only sort by either \"key\" or \"value\"");
   in.need_defined(a[0]);
-  if (!a[0].is_dict()) fail("AttributeError", "'" + std::string(type_name(a[0])) + "' object has no attribute 'items'");
+  if (!a[0].is_dict())
+    fail("AttributeError", "'" + std::string(type_name(a[0])) + "' object has no attribute 'items'");
   std::vector<std::pair<Value, Value>> keyed;
   for (const Dict::Entry& e : *a[0].dict) {
     keyed.emplace_back(folded(in, by == "key" ? e.key : e.value, fold), in.tuple_of({e.key, e.value}));
@@ -344,7 +345,8 @@ Value groupby(Interp& in, const Args& args) {
   for (size_t i = 0; i < keyed.size();) {
     List* group = in.heap().make<List>();
     const size_t begin = i;
-    for (; i < keyed.size() && in.same(keyed[i].first, keyed[begin].first); ++i) group->push(in.heap(), keyed[i].second);
+    for (; i < keyed.size() && in.same(keyed[i].first, keyed[begin].first); ++i)
+      group->push(in.heap(), keyed[i].second);
     const Value pair = in.tuple_of({fold ? key_of(keyed[begin].second) : keyed[begin].first, in.list_value(group)});
     pair.list->group = true;
     out->push(in.heap(), pair);
@@ -356,7 +358,8 @@ Value join_items(Interp& in, const Args& args) {
   const auto a = in.bound(args, "join", Names3{"value", "d", "attribute"}, 1);
   const Str* by = a[1].missing() ? in.str("") : in.to_str(a[1]);
   Value from = a[0];
-  if (!a[2].missing() && !a[2].is_none()) from = iter_value(in.heap().make<MapAttribute>(in.iterate(a[0]), a[2], Value()));
+  if (!a[2].missing() && !a[2].is_none())
+    from = iter_value(in.heap().make<MapAttribute>(in.iterate(a[0]), a[2], Value()));
   return Value::str(join(in, *by, from, true));
 }
 
@@ -368,7 +371,8 @@ Value first(Interp& in, const Args& args) {
 
 Value last(Interp& in, const Args& args) {
   const Value v = input(args);
-  if (v.tag == Tag::kIter || v.tag == Tag::kLoop) fail("TypeError", "'" + std::string(type_name(v)) + "' object is not reversible");
+  if (v.tag == Tag::kIter || v.tag == Tag::kLoop)
+    fail("TypeError", "'" + std::string(type_name(v)) + "' object is not reversible");
   const List* l = v.is_seq() ? v.list : in.listed(v);
   if (l->size > 0) return l->items[l->size - 1];
   return in.undefined_hint("No last item, sequence was empty.");

@@ -29,7 +29,9 @@ const Str* only_str(Interp& in, const Value& v) {
 
 }  // namespace
 
-Value capitalize(Interp& in, const Args& args) { return Value::str(change_case(in, *soft(in, args), CaseOp::kCapitalize)); }
+Value capitalize(Interp& in, const Args& args) {
+  return Value::str(change_case(in, *soft(in, args), CaseOp::kCapitalize));
+}
 Value lower(Interp& in, const Args& args) { return Value::str(change_case(in, *soft(in, args), CaseOp::kLower)); }
 Value upper(Interp& in, const Args& args) { return Value::str(change_case(in, *soft(in, args), CaseOp::kUpper)); }
 Value escape(Interp& in, const Args& args) { return Value::str(escape_html(in, Value::str(soft(in, args)))); }
@@ -75,7 +77,8 @@ Value filesizeformat(Interp& in, const Args& args) {
   const bool binary = !a[1].missing() && in.truth(a[1]);
   if (!a[0].is_number() && !a[0].is_str()) {
     in.need_defined(a[0]);
-    fail("TypeError", "float() argument must be a string or a real number, not '" + std::string(type_name(a[0])) + "'");
+    fail("TypeError",
+         "float() argument must be a string or a real number, not '" + std::string(type_name(a[0])) + "'");
   }
   const Value as_float = to_float(in, {{a.data(), 1}, {}});
   double bytes = as_float.tag == Tag::kFloat ? as_float.f : 0;
@@ -89,7 +92,8 @@ Value filesizeformat(Interp& in, const Args& args) {
   for (int i = 0;; ++i) {
     unit *= base;
     if (bytes < unit || i == 7) {
-      return in.text(format_real(base * bytes / unit, 'f', 1, false) + " " + std::string(binary ? kBinary[i] : kDecimal[i]));
+      return in.text(format_real(base * bytes / unit, 'f', 1, false) + " " +
+                     std::string(binary ? kBinary[i] : kDecimal[i]));
     }
   }
 }
@@ -172,7 +176,8 @@ Value striptags(Interp& in, const Args& args) {
   const Value parts = in.call(in.attribute(Value::str(out.finish(in.heap())), in.str("split"), nullptr), {});
   const Str* text = join(in, *in.str(" "), parts, true);
   static constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
-      {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#34;", "\""}, {"&#39;", "'"}, {"&#x27;", "'"}, {"&nbsp;", "\xC2\xA0"}, {"&amp;", "&"}};
+      {"&lt;", "<"},  {"&gt;", ">"},   {"&quot;", "\""},       {"&#34;", "\""},
+      {"&#39;", "'"}, {"&#x27;", "'"}, {"&nbsp;", "\xC2\xA0"}, {"&amp;", "&"}};
   for (const auto& [from, to] : kEntities) text = replace(in, *text, *in.str(from), *in.str(to), -1);
   return Value::str(text);
 }
@@ -220,7 +225,8 @@ Value truncate(Interp& in, const Args& args) {
   const Str* end = a[3].missing() ? in.str("...") : in.need_str(a[3], "end");
   const int64_t leeway = a[4].missing() || a[4].is_none() ? 5 : in.need_int(a[4]);
   const auto end_size = static_cast<int64_t>(char_count(*end));
-  if (length < end_size) fail("AssertionError", "expected length >= " + std::to_string(end_size) + ", got " + std::to_string(length));
+  if (length < end_size)
+    fail("AssertionError", "expected length >= " + std::to_string(end_size) + ", got " + std::to_string(length));
   if (leeway < 0) fail("AssertionError", "expected leeway >= 0, got " + std::to_string(leeway));
   if (in.length(a[0]) <= length + leeway) return a[0];  // of whatever kind
   const Str* s = only_str(in, a[0]);
@@ -238,8 +244,8 @@ void quote_url(const Str& s, bool query, StrBuilder* out) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   for (size_t i = 0; i < s.size; ++i) {
     const auto c = static_cast<unsigned char>(s.data[i]);
-    const bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '.' || c == '-' ||
-                       c == '~' || (c == '/' && !query);
+    const bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '.' ||
+                       c == '-' || c == '~' || (c == '/' && !query);
     const bool origin = origin_at(s, i);
     if (plain) {
       out->push(static_cast<char>(c), origin);
@@ -332,7 +338,8 @@ void wrap_line(Interp& in, const Str& line, size_t width, bool break_long, List*
 }  // namespace
 
 Value wordwrap(Interp& in, const Args& args) {
-  const auto a = in.bound(args, "wordwrap", Names5{"s", "width", "break_long_words", "wrapstring", "break_on_hyphens"}, 1);
+  const auto a =
+      in.bound(args, "wordwrap", Names5{"s", "width", "break_long_words", "wrapstring", "break_on_hyphens"}, 1);
   const Str* s = only_str(in, a[0]);
   const int64_t width = a[1].missing() ? 79 : in.need_int(a[1]);
   if (width <= 0) fail("ValueError", "invalid width " + std::to_string(width) + " (must be > 0)");
@@ -350,13 +357,15 @@ Value wordwrap(Interp& in, const Args& args) {
 Value xmlattr(Interp& in, const Args& args) {
   const auto a = in.bound(args, "xmlattr", Names2{"d", "autospace"}, 1);
   in.need_defined(a[0]);
-  if (!a[0].is_dict()) fail("AttributeError", "'" + std::string(type_name(a[0])) + "' object has no attribute 'items'");
+  if (!a[0].is_dict())
+    fail("AttributeError", "'" + std::string(type_name(a[0])) + "' object has no attribute 'items'");
   StrBuilder out(in.text_limit());
   bool spaced = a[1].missing() || in.truth(a[1]);
   for (const Dict::Entry& e : *a[0].dict) {
     if (e.value.is_none() || e.value.is_undefined()) continue;
     const Str* key = in.need_str(e.key, "attribute name");
-    if (key->view().find_first_of(" \t\n\r\f\v/>=") != std::string_view::npos) fail("ValueError", "Invalid character in attribute name");
+    if (key->view().find_first_of(" \t\n\r\f\v/>=") != std::string_view::npos)
+      fail("ValueError", "Invalid character in attribute name");
     if (spaced) out.push(' ', true);
     spaced = true;
     out.append(*escape_html(in, e.key));

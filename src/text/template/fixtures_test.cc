@@ -1,4 +1,5 @@
-// The golden vectors: jinja.jsonl (the language) and templates.jsonl (36 published chat templates), whole, in the strict mode.
+// The golden vectors: jinja.jsonl (the language) and templates.jsonl (36 published chat templates), whole, in the
+// strict mode.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -84,10 +85,12 @@ std::string difference(const Json& line, const Outcome& got) {
     size_t at = 0;
     while (at < std::min(want.size(), got.text.size()) && want[at] == got.text[at]) ++at;
     const size_t from = at > 40 ? at - 40 : 0;
-    return "differs at byte " + std::to_string(at) + "\n  wanted …" + want.substr(from, 120) + "\n  got    …" + got.text.substr(from, 120);
+    return "differs at byte " + std::to_string(at) + "\n  wanted …" + want.substr(from, 120) + "\n  got    …" +
+           got.text.substr(from, 120);
   }
   const bool raised = error->find("raised_by_template")->as_bool();
-  if (got.ok) return "succeeded: " + got.text.substr(0, 200) + "\n  wanted error: " + error->find("message")->as_string();
+  if (got.ok)
+    return "succeeded: " + got.text.substr(0, 200) + "\n  wanted error: " + error->find("message")->as_string();
   if (got.raised != raised) return "raised_by_template differs; got: " + got.text;
   // The file keeps 300 characters of a message.
   if (raised && got.text != error->find("message")->as_string()) return "message differs: " + got.text;
@@ -96,7 +99,8 @@ std::string difference(const Json& line, const Outcome& got) {
 
 TEST(Fixtures, Language) {
   std::string lines, inputs;
-  if (!read_file(fixture_dir() + "/jinja.jsonl", &lines) || !read_file(fixture_dir() + "/inputs/jinja.json", &inputs)) {
+  if (!read_file(fixture_dir() + "/jinja.jsonl", &lines) ||
+      !read_file(fixture_dir() + "/inputs/jinja.json", &inputs)) {
     GTEST_SKIP() << "fixtures/text/jinja.jsonl";
   }
   const Json conf = parse(inputs);
@@ -118,12 +122,14 @@ TEST(Fixtures, Language) {
 
 TEST(Fixtures, Templates) {
   std::string lines, inputs;
-  if (!read_file(fixture_dir() + "/templates.jsonl", &lines) || !read_file(fixture_dir() + "/inputs/conversations.json", &inputs)) {
+  if (!read_file(fixture_dir() + "/templates.jsonl", &lines) ||
+      !read_file(fixture_dir() + "/inputs/conversations.json", &inputs)) {
     GTEST_SKIP() << "fixtures/text/templates.jsonl";
   }
   const Json conf = parse(inputs);
   std::map<std::string, const Json*> conversations;
-  for (const Json& c : conf.find("conversations")->items()) conversations[c.find("id")->as_string()] = c.find("messages");
+  for (const Json& c : conf.find("conversations")->items())
+    conversations[c.find("id")->as_string()] = c.find("messages");
   std::map<std::string, std::shared_ptr<const Template>> templates;
   size_t passed = 0, all = 0;
   for (const Json& line : lines_of(lines)) {
@@ -147,7 +153,8 @@ TEST(Fixtures, Templates) {
     const std::string wrong = difference(line, render(*t, context));
     ++all;
     passed += wrong.empty() ? 1 : 0;
-    EXPECT_EQ(wrong, "") << name << " " << line.find("conversation")->as_string() << " " << line.find("options")->dump();
+    EXPECT_EQ(wrong, "") << name << " " << line.find("conversation")->as_string() << " "
+                         << line.find("options")->dump();
   }
   EXPECT_EQ(all, 1332u);
   std::printf("templates.jsonl: %zu / %zu\n", passed, all);

@@ -1,4 +1,5 @@
-// The three ways Python formats: `%`, str.format and format specifications; and dates as strftime prints them in the C locale.
+// The three ways Python formats: `%`, str.format and format specifications; and dates as strftime prints them in the
+// C locale.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -66,8 +67,10 @@ Spec parse_spec(std::string_view spec) {
   s.alternate = take('#');
   s.zero = take('0');
   read_number(&spec, &s.width);
-  if (take(',')) s.grouping = ',';
-  else if (take('_')) s.grouping = '_';
+  if (take(','))
+    s.grouping = ',';
+  else if (take('_'))
+    s.grouping = '_';
   if (take('.') && !read_number(&spec, &s.precision)) fail("ValueError", "Format specifier missing precision");
   if (!spec.empty()) {
     s.type = spec[0];
@@ -104,10 +107,12 @@ std::string digits_of(Interp& in, const Value& v, const Spec& s, std::string* si
   std::string text;
   if (real && s.type != 0) {
     const double d = to_double(v) * (s.type == '%' ? 100 : 1);
-    text = format_real(d, s.type == '%' ? 'f' : s.type, s.precision < 0 ? 6 : static_cast<int>(s.precision), s.alternate);
+    text = format_real(d, s.type == '%' ? 'f' : s.type, s.precision < 0 ? 6 : static_cast<int>(s.precision),
+                       s.alternate);
     if (s.type == '%') text += '%';
   } else if (real) {
-    text = s.precision < 0 ? float_repr(v.f) : format_real(v.f, 'g', std::max(1, static_cast<int>(s.precision)), false);
+    text =
+        s.precision < 0 ? float_repr(v.f) : format_real(v.f, 'g', std::max(1, static_cast<int>(s.precision)), false);
     if (s.precision >= 0 && text.find_first_of(".en") == std::string::npos) text += ".0";
   } else if (s.type == 'c') {
     const int64_t code = in.need_int(v);
@@ -121,7 +126,9 @@ std::string digits_of(Interp& in, const Value& v, const Spec& s, std::string* si
     }
     if (s.precision >= 0) fail("ValueError", "Precision not allowed in integer format specifier");
     text = int_text_base(v, t == 'b' ? 2 : t == 'o' ? 8 : t == 'x' ? 16 : 10);
-    if (s.type == 'X') std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
+    if (s.type == 'X')
+      std::transform(text.begin(), text.end(), text.begin(),
+                     [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
   }
   if (!text.empty() && text[0] == '-') {
     *sign = "-";
@@ -129,8 +136,10 @@ std::string digits_of(Interp& in, const Value& v, const Spec& s, std::string* si
   } else if (s.sign == '+' || s.sign == ' ') {
     *sign = std::string(1, s.sign);
   }
-  if (s.grouping != 0) text = grouped(std::move(text), s.grouping, s.type == 'x' || s.type == 'X' || s.type == 'b' ? 4 : 3);
-  if (!real && s.alternate && std::string_view("boxX").find(s.type) != std::string_view::npos) *sign += std::string("0") + s.type;
+  if (s.grouping != 0)
+    text = grouped(std::move(text), s.grouping, s.type == 'x' || s.type == 'X' || s.type == 'b' ? 4 : 3);
+  if (!real && s.alternate && std::string_view("boxX").find(s.type) != std::string_view::npos)
+    *sign += std::string("0") + s.type;
   return text;
 }
 
@@ -173,7 +182,8 @@ struct Percent {
 
 class PercentFormatter {
  public:
-  PercentFormatter(Interp& in, const Str& format, const Value& args) : in_(in), format_(format), args_(args), out_(in.text_limit()) {
+  PercentFormatter(Interp& in, const Str& format, const Value& args)
+      : in_(in), format_(format), args_(args), out_(in.text_limit()) {
     if (args.tag == Tag::kTuple) {
       items_ = args.list->items;
       count_ = args.list->size;
@@ -191,7 +201,8 @@ class PercentFormatter {
       plain = conversion(i + 1);
     }
     out_.append_slice(format_, plain, f.size());
-    if (used_ < count_ && !mapped_ && !(args_.is_dict() || args_.is_list()) && !(count_ == 1 && args_.is_undefined())) {
+    if (used_ < count_ && !mapped_ && !(args_.is_dict() || args_.is_list()) &&
+        !(count_ == 1 && args_.is_undefined())) {
       fail("TypeError", "not all arguments converted during string formatting");
     }
     return out_.finish(in_.heap());
@@ -218,12 +229,18 @@ class PercentFormatter {
       i = close + 1;
     }
     for (; i < f.size(); ++i) {
-      if (f[i] == '-') p.left = true;
-      else if (f[i] == '0') p.zero = true;
-      else if (f[i] == '+') p.plus = true;
-      else if (f[i] == ' ') p.space = true;
-      else if (f[i] == '#') p.alternate = true;
-      else break;
+      if (f[i] == '-')
+        p.left = true;
+      else if (f[i] == '0')
+        p.zero = true;
+      else if (f[i] == '+')
+        p.plus = true;
+      else if (f[i] == ' ')
+        p.space = true;
+      else if (f[i] == '#')
+        p.alternate = true;
+      else
+        break;
     }
     i = number(i, &p.width);
     if (p.width < 0) {
@@ -260,8 +277,10 @@ class PercentFormatter {
     in_.tick(p.width / 16);
     if (type == 's' || type == 'r' || type == 'a') {
       StrBuilder text(in_.text_limit());
-      if (type == 's') append_str(in_, v, &text);
-      else append_repr(in_, v, &text, 0);
+      if (type == 's')
+        append_str(in_, v, &text);
+      else
+        append_repr(in_, v, &text, 0);
       const Str* s = text.finish(in_.heap());
       if (p.precision >= 0) s = slice(in_.heap(), *s, 0, byte_of_char(*s, static_cast<size_t>(p.precision)));
       return pad(*s, {}, p, false);
@@ -273,8 +292,9 @@ class PercentFormatter {
     if (v.is_undefined()) in_.fail_undefined(v);
     if (!v.is_number()) {
       const bool real = std::string_view("eEfFgG").find(type) != std::string_view::npos;
-      fail("TypeError", real ? "must be real number, not " + std::string(type_name(v))
-                             : std::string("%") + type + " format: a real number is required, not " + std::string(type_name(v)));
+      fail("TypeError",
+           real ? "must be real number, not " + std::string(type_name(v))
+                : std::string("%") + type + " format: a real number is required, not " + std::string(type_name(v)));
     }
     std::string text = digits(type, p, v), sign;
     if (text[0] == '-') {
@@ -296,7 +316,9 @@ class PercentFormatter {
     }
     const Value whole = v.tag == Tag::kFloat ? float_to_int(in_.heap(), v.f) : v;
     std::string text = int_text_base(whole, type == 'o' ? 8 : (type | 0x20) == 'x' ? 16 : 10);
-    if (type == 'X') std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
+    if (type == 'X')
+      std::transform(text.begin(), text.end(), text.begin(),
+                     [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
     const size_t sign = text[0] == '-' ? 1 : 0;
     if (p.precision > static_cast<int64_t>(text.size() - sign)) {
       text.insert(sign, static_cast<size_t>(p.precision) - (text.size() - sign), '0');
@@ -337,7 +359,9 @@ class PercentFormatter {
 
 }  // namespace
 
-const Str* percent_format(Interp& in, const Str& format, const Value& args) { return PercentFormatter(in, format, args).run(); }
+const Str* percent_format(Interp& in, const Str& format, const Value& args) {
+  return PercentFormatter(in, format, args).run();
+}
 
 // ---- str.format
 
@@ -384,8 +408,10 @@ class BraceFormatter {
     if (cut != std::string_view::npos && body[cut] == '!') {
       if (cut + 1 >= body.size()) fail("ValueError", "end of string while looking for conversion specifier");
       conversion = body[cut + 1];
-      if (cut + 2 < body.size() && body[cut + 2] == ':') spec = body.substr(cut + 3);
-      else if (cut + 2 < body.size()) fail("ValueError", "expected ':' after conversion specifier");
+      if (cut + 2 < body.size() && body[cut + 2] == ':')
+        spec = body.substr(cut + 3);
+      else if (cut + 2 < body.size())
+        fail("ValueError", "expected ':' after conversion specifier");
     } else if (cut != std::string_view::npos) {
       spec = body.substr(cut + 1);
     }

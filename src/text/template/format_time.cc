@@ -8,8 +8,8 @@ namespace bora::text::jinja {
 namespace {
 
 constexpr std::string_view kDays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
-constexpr std::string_view kMonths[] = {"January", "February", "March", "April", "May", "June",
-                                        "July", "August", "September", "October", "November", "December"};
+constexpr std::string_view kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
+                                        "July",    "August",   "September", "October", "November", "December"};
 
 // Days since 1970-01-01, Gregorian.
 int64_t days_from_civil(int64_t y, int64_t m, int64_t d) {
@@ -48,7 +48,9 @@ std::string number(int64_t v, int width, char pad) {
 // One conversion; flag is '-', '_', '0', '^' or 0. Empty with *known false for an unknown one.
 std::string conversion(const Clock& c, char code, char flag, bool* known) {
   const CivilTime& t = c.t;
-  const auto num = [&](int64_t v, int width, char pad) { return number(v, width, flag == '-' ? '-' : flag == '_' ? ' ' : flag == '0' ? '0' : pad); };
+  const auto num = [&](int64_t v, int width, char pad) {
+    return number(v, width, flag == '-' ? '-' : flag == '_' ? ' ' : flag == '0' ? '0' : pad);
+  };
   const auto month = static_cast<size_t>(t.month >= 1 && t.month <= 12 ? t.month - 1 : 0);
   const int hour12 = t.hour % 12 == 0 ? 12 : t.hour % 12;
   int64_t iso_year, week;
@@ -121,7 +123,8 @@ std::string format_time(const CivilTime& t, std::string_view format) {
     }
     size_t at = i + 1;
     char flag = 0;
-    if (std::string_view("-_0^#").find(format[at]) != std::string_view::npos && at + 1 < format.size()) flag = format[at++];
+    if (std::string_view("-_0^#").find(format[at]) != std::string_view::npos && at + 1 < format.size())
+      flag = format[at++];
     bool known = true;
     const std::string_view longer = expansion(format[at]);
     std::string text = longer.empty() ? conversion(clock, format[at], flag, &known) : format_time(t, longer);

@@ -10,7 +10,8 @@ namespace {
 constexpr int64_t kMaxRange = 100000;  // Jinja2's sandbox
 
 Value make_range(Interp& in, const Args& args) {
-  if (args.pos.empty() || args.pos.size() > 3 || !args.named.empty()) fail("TypeError", "range expected 1 to 3 arguments");
+  if (args.pos.empty() || args.pos.size() > 3 || !args.named.empty())
+    fail("TypeError", "range expected 1 to 3 arguments");
   Range r{0, 0, 1};
   if (args.pos.size() == 1) {
     r.stop = in.need_int(args.pos[0]);
@@ -21,7 +22,8 @@ Value make_range(Interp& in, const Args& args) {
   }
   if (r.step == 0) fail("ValueError", "range() arg 3 must not be zero");
   if (r.size() > kMaxRange) {
-    fail("OverflowError", "Range too big. The sandbox blocks ranges larger than MAX_RANGE (" + std::to_string(kMaxRange) + ").");
+    fail("OverflowError",
+         "Range too big. The sandbox blocks ranges larger than MAX_RANGE (" + std::to_string(kMaxRange) + ").");
   }
   Value v = Value::of(Tag::kRange);
   v.range = in.heap().make<Range>(r);
@@ -29,7 +31,8 @@ Value make_range(Interp& in, const Args& args) {
 }
 
 Dict* dict_from(Interp& in, const Args& args) {
-  if (args.pos.size() > 1) fail("TypeError", "dict expected at most 1 argument, got " + std::to_string(args.pos.size()));
+  if (args.pos.size() > 1)
+    fail("TypeError", "dict expected at most 1 argument, got " + std::to_string(args.pos.size()));
   Dict* d = in.heap().make<Dict>();
   if (!args.pos.empty() && args.pos[0].is_dict()) {
     for (const Dict::Entry& e : *args.pos[0].dict) {
@@ -42,7 +45,9 @@ Dict* dict_from(Interp& in, const Args& args) {
     while (pairs->next(in, &pair)) {
       in.tick();
       const List* l = in.listed(pair);
-      if (l->size != 2) fail("ValueError", "dictionary update sequence element has length " + std::to_string(l->size) + "; 2 is required");
+      if (l->size != 2)
+        fail("ValueError",
+             "dictionary update sequence element has length " + std::to_string(l->size) + "; 2 is required");
       if (!hashable(l->items[0])) fail("TypeError", "unhashable type: '" + std::string(type_name(l->items[0])) + "'");
       d->set(in.heap(), l->items[0], l->items[1]);
     }
@@ -97,14 +102,16 @@ Value strftime_now(Interp& in, const Args& args) {
 Value lipsum(Interp&, const Args&) { fail("TypeError", "the function 'lipsum' is not supported"); }
 
 constexpr Builtin kBuiltins[] = {
-    {"range", make_range}, {"dict", make_dict}, {"namespace", make_namespace}, {"cycler", make_cycler}, {"joiner", make_joiner},
-    {"raise_exception", raise_exception}, {"strftime_now", strftime_now}, {"lipsum", lipsum},
+    {"range", make_range},          {"dict", make_dict},     {"namespace", make_namespace},
+    {"cycler", make_cycler},        {"joiner", make_joiner}, {"raise_exception", raise_exception},
+    {"strftime_now", strftime_now}, {"lipsum", lipsum},
 };
 
 }  // namespace
 
 const Builtin* find_builtin(std::string_view name) {
-  const auto* at = std::find_if(std::begin(kBuiltins), std::end(kBuiltins), [&](const Builtin& b) { return b.name == name; });
+  const auto* at =
+      std::find_if(std::begin(kBuiltins), std::end(kBuiltins), [&](const Builtin& b) { return b.name == name; });
   return at == std::end(kBuiltins) ? nullptr : at;
 }
 

@@ -22,11 +22,16 @@ Interp::Interp(const Program& program, const RenderOptions& options)
   root_ = {nullptr, heap_.array<Value>(program.root_slots)};
 }
 
-void Interp::out_of_steps() { fail_limit("the template takes more than " + std::to_string(options_.limits.steps) + " steps"); }
-void Interp::too_deep() { fail("RecursionError", "the template nests too deeply (limit " + std::to_string(options_.limits.depth) + ")"); }
+void Interp::out_of_steps() {
+  fail_limit("the template takes more than " + std::to_string(options_.limits.steps) + " steps");
+}
+void Interp::too_deep() {
+  fail("RecursionError", "the template nests too deeply (limit " + std::to_string(options_.limits.depth) + ")");
+}
 
 void Interp::adapted(std::string_view name) {
-  if (std::find(adaptations_.begin(), adaptations_.end(), name) == adaptations_.end()) adaptations_.emplace_back(name);
+  if (std::find(adaptations_.begin(), adaptations_.end(), name) == adaptations_.end())
+    adaptations_.emplace_back(name);
 }
 
 Value Interp::undefined(Undefined u) {
@@ -44,7 +49,8 @@ void Interp::fail_undefined(const Value& v) {
   const std::string name(u.name);
   switch (u.kind) {
     case Undefined::Kind::kName: fail("UndefinedError", "'" + name + "' is undefined");
-    case Undefined::Kind::kAttribute: fail("UndefinedError", "'" + object_name(u.object) + "' has no attribute '" + name + "'");
+    case Undefined::Kind::kAttribute:
+      fail("UndefinedError", "'" + object_name(u.object) + "' has no attribute '" + name + "'");
     case Undefined::Kind::kElement: {
       StrBuilder text(4096);
       append_repr(*this, u.element, &text, 0);
@@ -210,9 +216,11 @@ void Interp::assign(const Node* target, const Value& v, Frame* f) {
   Value item;
   while (parts.size() < want && items->next(*this, &item)) parts.push_back(item);
   if (parts.size() < want) {
-    fail("ValueError", "not enough values to unpack (expected " + std::to_string(want) + ", got " + std::to_string(parts.size()) + ")");
+    fail("ValueError", "not enough values to unpack (expected " + std::to_string(want) + ", got " +
+                           std::to_string(parts.size()) + ")");
   }
-  if (items->next(*this, &item)) fail("ValueError", "too many values to unpack (expected " + std::to_string(want) + ")");
+  if (items->next(*this, &item))
+    fail("ValueError", "too many values to unpack (expected " + std::to_string(want) + ")");
   for (size_t i = 0; i < want; ++i) assign(target->list[i], parts[i], f);
 }
 

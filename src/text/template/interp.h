@@ -31,8 +31,8 @@ struct Args {
 
 struct Macro {
   const Node* node;
-  Frame* frame;      // where it was defined
-  const Str* name;   // null: a caller
+  Frame* frame;     // where it was defined
+  const Str* name;  // null: a caller
 };
 
 struct BoundMethod {
@@ -52,14 +52,14 @@ class Iter {
 
 struct Loop {
   const Node* node;
-  Frame* frame;      // around the loop
+  Frame* frame;  // around the loop
   Iter* source;
   int64_t index0 = -1;
   int64_t length = -1;
   int32_t depth0 = 0;
   bool peeked = false, at_end = false;
   Value before{}, current{}, after{};
-  Value changed{};   // a tuple, or missing
+  Value changed{};  // a tuple, or missing
 };
 
 struct Cycler {
@@ -110,19 +110,19 @@ class Interp {
     if (v.is_undefined()) fail_undefined(v);
   }
 
-  const Str* to_str(const Value& v);                       // Python's str()
+  const Str* to_str(const Value& v);  // Python's str()
   const Str* soft_str(const Value& v) { return v.is_str() ? v.s : to_str(v); }
   const Str* need_str(const Value& v, std::string_view what);
   int64_t need_int(const Value& v);
   bool truth(const Value& v);
-  bool same(const Value& a, const Value& b);               // ==
-  bool less(const Value& a, const Value& b);               // <
+  bool same(const Value& a, const Value& b);  // ==
+  bool less(const Value& a, const Value& b);  // <
   bool compare(Compare op, const Value& a, const Value& b);
   bool contains(const Value& item, const Value& in);
-  int64_t length(const Value& v);                          // len()
-  Iter* iterate(const Value& v);                           // iter()
+  int64_t length(const Value& v);  // len()
+  Iter* iterate(const Value& v);   // iter()
   bool iterable(const Value& v) const;
-  List* listed(const Value& v);                            // list()
+  List* listed(const Value& v);  // list()
   Value attribute(const Value& base, const Str* name, const Node* known);
   Value item(const Value& base, const Value& key);
   Value slice_of(const Value& base, const Value& from, const Value& to, const Value& step);
@@ -138,10 +138,11 @@ class Interp {
   Value run_loop(const Node* n, Frame* f, const Value& items, int32_t depth0);
 
   // Binds to named parameters; the first `required` must be given. Missing ones stay missing.
-  void bind(const Args& args, std::string_view function, std::span<const std::string_view> names, size_t required, Value* out);
+  void bind(const Args& args, std::string_view function, std::span<const std::string_view> names, size_t required,
+            Value* out);
   template <size_t N>
-  std::array<Value, N> bound(const Args& args, std::string_view function, const std::array<std::string_view, N>& names,
-                             size_t required) {
+  std::array<Value, N> bound(const Args& args, std::string_view function,
+                             const std::array<std::string_view, N>& names, size_t required) {
     std::array<Value, N> out;
     bind(args, function, names, required, out.data());
     return out;

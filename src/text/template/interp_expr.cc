@@ -107,7 +107,8 @@ Value Interp::eval_compare(const Node* n, Frame* f) {
 
 Value Interp::eval_arith(const Node* n, Frame* f) {
   Value left = eval(n->list[0], f);
-  for (uint32_t i = 1; i < n->list.size; ++i) left = binary(static_cast<Arith>(n->ops[i - 1]), left, eval(n->list[i], f));
+  for (uint32_t i = 1; i < n->list.size; ++i)
+    left = binary(static_cast<Arith>(n->ops[i - 1]), left, eval(n->list[i], f));
   return left;
 }
 
@@ -129,7 +130,8 @@ Value Interp::eval_sign(const Node* n, Frame* f) {
   need_defined(v);
   const bool minus = n->kind == Kind::kNegate;
   if (!v.is_number()) {
-    fail("TypeError", std::string("bad operand type for unary ") + (minus ? "-" : "+") + ": '" + std::string(type_name(v)) + "'");
+    fail("TypeError",
+         std::string("bad operand type for unary ") + (minus ? "-" : "+") + ": '" + std::string(type_name(v)) + "'");
   }
   if (minus) return negate(heap_, v);
   return v.tag == Tag::kBool ? Value::integer(v.b) : v;
@@ -166,7 +168,8 @@ void Interp::collect(const Node* n, Frame* f, Arguments* out) {
   }
   if (n->c != nullptr) {
     const Value more = eval(n->c, f);
-    if (!more.is_dict()) fail("TypeError", "argument after ** must be a mapping, not " + std::string(type_name(more)));
+    if (!more.is_dict())
+      fail("TypeError", "argument after ** must be a mapping, not " + std::string(type_name(more)));
     for (const Dict::Entry& e : *more.dict) {
       if (!e.key.is_str()) fail("TypeError", "keywords must be strings");
       out->named.push_back({e.key.s, e.value});
@@ -186,11 +189,13 @@ Value Interp::eval_filter(const Node* n, Frame* f, const Value* block) {
   Arguments arguments;
   if (n->a != nullptr) {
     // The innermost filter of a block's chain has no input of its own.
-    arguments.pos.push_back(block != nullptr && n->a->kind == Kind::kFilter ? eval_filter(n->a, f, block) : eval(n->a, f));
+    arguments.pos.push_back(block != nullptr && n->a->kind == Kind::kFilter ? eval_filter(n->a, f, block)
+                                                                            : eval(n->a, f));
   } else {
     arguments.pos.push_back(*block);
   }
-  if (n->filter == nullptr) fail("TemplateRuntimeError", "No filter named '" + std::string(n->text->view()) + "' found.");
+  if (n->filter == nullptr)
+    fail("TemplateRuntimeError", "No filter named '" + std::string(n->text->view()) + "' found.");
   collect(n, f, &arguments);
   return n->filter->call(*this, arguments.args());
 }
@@ -273,7 +278,8 @@ void Interp::bind_macro(const Macro& m, const Args& args, Frame* f) {
     } else if (const Value* v = take(params[i]->text->view())) {
       slot = *v;
     } else if (i < first_default) {
-      slot = undefined({.kind = Undefined::Kind::kParameter, .object = {}, .element = {}, .name = params[i]->text->view()});
+      slot = undefined(
+          {.kind = Undefined::Kind::kParameter, .object = {}, .element = {}, .name = params[i]->text->view()});
     }
   }
   for (size_t i = first_default; i < params.size; ++i) {
@@ -304,15 +310,18 @@ void Interp::bind_macro(const Macro& m, const Args& args, Frame* f) {
   }
 }
 
-void Interp::bind(const Args& args, std::string_view function, std::span<const std::string_view> names, size_t required, Value* out) {
+void Interp::bind(const Args& args, std::string_view function, std::span<const std::string_view> names,
+                  size_t required, Value* out) {
   const std::string name(function);
   if (args.pos.size() > names.size()) {
-    fail("TypeError", name + "() takes at most " + std::to_string(names.size()) + " arguments (" + std::to_string(args.pos.size()) + " given)");
+    fail("TypeError", name + "() takes at most " + std::to_string(names.size()) + " arguments (" +
+                          std::to_string(args.pos.size()) + " given)");
   }
   std::copy(args.pos.begin(), args.pos.end(), out);
   for (const KeyValue& kv : args.named) {
     const auto at = std::find(names.begin(), names.end(), kv.key->view());
-    if (at == names.end()) fail("TypeError", name + "() got an unexpected keyword argument '" + std::string(kv.key->view()) + "'");
+    if (at == names.end())
+      fail("TypeError", name + "() got an unexpected keyword argument '" + std::string(kv.key->view()) + "'");
     Value& slot = out[at - names.begin()];
     if (!slot.missing()) fail("TypeError", name + "() got multiple values for argument '" + std::string(*at) + "'");
     slot = kv.value;

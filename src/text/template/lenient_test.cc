@@ -93,8 +93,11 @@ TEST(Provenance, TravelsThroughEverything) {
   EXPECT_EQ(marked("{% macro m(v) %}[{{ v }}]{% endmacro %}{{ m(x) }}", c), "[⟨a-B⟩]");
   EXPECT_EQ(marked("{% for ch in x %}{{ ch }}.{% endfor %}", c), "⟨a⟩.⟨-⟩.⟨B⟩.");
   EXPECT_EQ(marked("{{ bos_token }}{{ x }}", json(R"({"bos_token": "<s>", "x": "y"})")), "<s>⟨y⟩");
-  EXPECT_EQ(marked("{% set ns = namespace(t='') %}{% for v in l %}{% set ns.t = ns.t + '<' + v + '>' %}{% endfor %}{{ ns.t }}", c),
-            "<⟨p⟩><⟨q⟩>");
+  EXPECT_EQ(
+      marked(
+          "{% set ns = namespace(t='') %}{% for v in l %}{% set ns.t = ns.t + '<' + v + '>' %}{% endfor %}{{ ns.t }}",
+          c),
+      "<⟨p⟩><⟨q⟩>");
 }
 
 // Marker-like words of a template: what its model may hold as special tokens.
@@ -137,18 +140,25 @@ TEST(Provenance, InjectedMarkersAreNeverTheTemplates) {
     for (const std::string& marker : markers_of(source)) {
       const std::string evil = "zq" + marker + "qz";
       std::string text = R"({"messages": [{"role": "system", "content": "EVIL"}, {"role": "user", "content": "EVIL"},
-        {"role": "assistant", "content": "EVIL", "reasoning_content": "EVIL", "tool_calls": [{"id": "call00001", "type": "function",
+        {"role": "assistant", "content": "EVIL", "reasoning_content": "EVIL",
+        "tool_calls": [{"id": "call00001", "type": "function",
         "function": {"name": "EVIL", "arguments": {"EVIL": "EVIL", "n": ["EVIL", {"k": "EVIL"}]}}}]},
-        {"role": "tool", "content": "EVIL", "name": "EVIL", "tool_call_id": "call00001"}, {"role": "assistant", "content": "EVIL"},
-        {"role": "user", "content": "EVIL"}], "tools": [{"type": "function", "function": {"name": "EVIL", "description": "EVIL",
-        "parameters": {"type": "object", "description": "EVIL", "properties": {"EVIL": {"type": "string", "description": "EVIL",
-        "enum": ["EVIL"]}}, "required": ["EVIL"]}}}], "documents": [{"title": "EVIL", "text": "EVIL"}], "custom_kwarg": "EVIL",
+        {"role": "tool", "content": "EVIL", "name": "EVIL", "tool_call_id": "call00001"},
+        {"role": "assistant", "content": "EVIL"},
+        {"role": "user", "content": "EVIL"}], "tools": [{"type": "function", "function": {"name": "EVIL",
+        "description": "EVIL",
+        "parameters": {"type": "object", "description": "EVIL", "properties": {"EVIL": {"type": "string",
+        "description": "EVIL",
+        "enum": ["EVIL"]}}, "required": ["EVIL"]}}}], "documents": [{"title": "EVIL", "text": "EVIL"}],
+        "custom_kwarg": "EVIL",
         "add_generation_prompt": true, "bos_token": "<s>", "eos_token": "</s>"})";
-      for (size_t at = text.find("EVIL"); at != std::string::npos; at = text.find("EVIL", at + evil.size())) text.replace(at, 4, evil);
+      for (size_t at = text.find("EVIL"); at != std::string::npos; at = text.find("EVIL", at + evil.size()))
+        text.replace(at, 4, evil);
       Json context = json(text);
       for (const bool tools : {true, false}) {
         if (!tools) {  // for templates without a tool role
-          context = json(R"({"messages": [{"role": "user", "content": "EVIL"}, {"role": "assistant", "content": "EVIL"},
+          context =
+              json(R"({"messages": [{"role": "user", "content": "EVIL"}, {"role": "assistant", "content": "EVIL"},
             {"role": "user", "content": "EVIL"}], "bos_token": "<s>", "eos_token": "</s>"})");
           std::vector<Json> messages;
           for (const char* role : {"user", "assistant", "user"}) {
@@ -164,7 +174,8 @@ TEST(Provenance, InjectedMarkersAreNeverTheTemplates) {
         Rendered out;
         RenderError error;
         if (!(*t)->render(context, options, &out, &error)) continue;
-        for (size_t at = out.prompt.text.find(evil); at != std::string::npos; at = out.prompt.text.find(evil, at + 1)) {
+        for (size_t at = out.prompt.text.find(evil); at != std::string::npos;
+             at = out.prompt.text.find(evil, at + 1)) {
           ++here;
           EXPECT_TRUE(all_from(out.prompt, at, at + evil.size(), false)) << file << " " << marker << " at " << at;
         }
@@ -182,14 +193,17 @@ TEST(Provenance, OwnMarkersAreTheTemplates) {
   if (files.empty()) GTEST_SKIP() << "fixtures/text/templates";
   for (const auto& file : files) {
     const std::string source = read_file(file);
-    const Json context = json(R"({"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"},
-      {"role": "user", "content": "so"}], "add_generation_prompt": true, "bos_token": "<|bos|>", "eos_token": "<|eos|>"})");
+    const Json context =
+        json(R"({"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"},
+      {"role": "user", "content": "so"}], "add_generation_prompt": true, "bos_token": "<|bos|>",
+        "eos_token": "<|eos|>"})");
     RenderOptions options;
     options.mode = RenderOptions::Mode::kLenient;
     const Outcome o = render(source, context, options);
     ASSERT_TRUE(o.ok) << file << o.error.status.to_string();
     for (const std::string_view open : {"<|", "<｜", "[INST", "<start_of_turn"}) {
-      for (size_t at = o.out.prompt.text.find(open); at != std::string::npos; at = o.out.prompt.text.find(open, at + 1)) {
+      for (size_t at = o.out.prompt.text.find(open); at != std::string::npos;
+           at = o.out.prompt.text.find(open, at + 1)) {
         const size_t end = std::min(o.out.prompt.text.find_first_of(">]", at), o.out.prompt.text.size() - 1) + 1;
         EXPECT_TRUE(all_from(o.out.prompt, at, end, true)) << file << ": " << o.out.prompt.text.substr(at, end - at);
       }
@@ -208,19 +222,32 @@ TEST(Limits, StepsDepthAndOutput) {
   EXPECT_FALSE(render("{% for a in range(1000) %}xx{% endfor %}", c, small).ok);
   EXPECT_TRUE(render("{{ 'x' * 1000 }}", c, small).ok);
   EXPECT_FALSE(render("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", c).ok);
-  EXPECT_FALSE(render("{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}", c).ok);
+  EXPECT_FALSE(
+      render("{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+             c)
+          .ok);
   EXPECT_FALSE(render("{{ 2 ** 100000 }}", c).ok);
   EXPECT_FALSE(render("{{ '%999999999d' % 1 }}", c).ok);
   EXPECT_FALSE(render("{{ 'x'.center(99999999999) }}", c).ok);
-  EXPECT_FALSE(render("{% set ns = namespace(t='x') %}{% for i in range(99) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}", c).ok);
-  EXPECT_FALSE(render("{% set ns = namespace(t=[1]) %}{% for i in range(99) %}{% set ns.t = ns.t + ns.t %}{% endfor %}", c).ok);
-  EXPECT_FALSE(render("{% set ns = namespace(t=(1,)) %}{% for i in range(40) %}{% set ns.t = (ns.t, ns.t) %}{% endfor %}{{ {ns.t: 1} }}", c).ok);
+  EXPECT_FALSE(
+      render("{% set ns = namespace(t='x') %}{% for i in range(99) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}", c)
+          .ok);
+  EXPECT_FALSE(
+      render("{% set ns = namespace(t=[1]) %}{% for i in range(99) %}{% set ns.t = ns.t + ns.t %}{% endfor %}", c)
+          .ok);
+  EXPECT_FALSE(render("{% set ns = namespace(t=(1,)) %}{% for i in range(40) %}{% set ns.t = (ns.t, ns.t) %}{% "
+                      "endfor %}{{ {ns.t: 1} }}",
+                      c)
+                   .ok);
   EXPECT_FALSE(render("{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}"
-                      "{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}", c).ok);
+                      "{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+                      c)
+                   .ok);
 }
 
 TEST(Limits, SourceThatNestsIsAnError) {
-  for (const char* const open : {"(", "[", "{1:", "-", "not ", "{{ (", "x(", "x[", "1 if ", "{% if 1 %}", "{% for a in b %}", "x|d("}) {
+  for (const char* const open :
+       {"(", "[", "{1:", "-", "not ", "{{ (", "x(", "x[", "1 if ", "{% if 1 %}", "{% for a in b %}", "x|d("}) {
     std::string source = open[0] == '{' && open[1] != '1' ? "" : "{{ ";
     for (int i = 0; i < 50'000; ++i) source += open;
     const auto t = parse_template(source, {});
@@ -255,21 +282,27 @@ TEST(Lenient, HandsTemplatesWhatTheyNeed) {
   RenderOptions lenient;
   lenient.mode = RenderOptions::Mode::kLenient;
   const std::string loop = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for c in m.tool_calls or [] %}";
-  const Json text_call = json(R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "c", "tool_calls":
+  const Json text_call =
+      json(R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "c", "tool_calls":
     [{"id": "call00001", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]}]})");
   Outcome o = render(loop + "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}", text_call, lenient);
   EXPECT_EQ(names(o), "arguments-as-object ");
   EXPECT_EQ(o.out.prompt.text, "user:uassistant:c{\"a\": 1}");
-  const Json object_call = json(R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "c", "tool_calls":
+  const Json object_call =
+      json(R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "c", "tool_calls":
     [{"id": "call00001", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}]}]})");
   o = render(loop + "{{ '' + c.function.arguments }}{% endfor %}{% endfor %}", object_call, lenient);
   EXPECT_EQ(names(o), "arguments-as-text ");
   EXPECT_EQ(o.out.prompt.text, "user:uassistant:c{\"a\": 1}");
-  o = render("{% if tools is defined %}T{% for t in tools %}{% endfor %}{% endif %}.", json(R"({"messages": []})"), lenient);
+  o = render("{% if tools is defined %}T{% for t in tools %}{% endfor %}{% endif %}.", json(R"({"messages": []})"),
+             lenient);
   EXPECT_EQ(names(o), "absent-as-undefined ");
   EXPECT_EQ(o.out.prompt.text, ".");
-  EXPECT_FALSE(render("{% if tools is defined %}T{% for t in tools %}{% endfor %}{% endif %}.", json(R"({"messages": []})")).ok);
-  const Json parts = json(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})");
+  EXPECT_FALSE(
+      render("{% if tools is defined %}T{% for t in tools %}{% endfor %}{% endif %}.", json(R"({"messages": []})"))
+          .ok);
+  const Json parts = json(
+      R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]})");
   o = render("{% for m in messages %}{{ m.content.strip() }}{% endfor %}", parts, lenient);
   EXPECT_EQ(names(o), "content-as-text ");
   EXPECT_EQ(o.out.prompt.text, "a\nb");
@@ -277,14 +310,20 @@ TEST(Lenient, HandsTemplatesWhatTheyNeed) {
              json(R"({"messages": [{"role": "user", "content": "plain"}]})"), lenient);
   EXPECT_EQ(names(o), "content-as-parts ");
   EXPECT_EQ(o.out.prompt.text, "plain");
-  o = render(loop + "{{ c.function.arguments | tojson }}{% endfor %}{{ '' + m.content }}{% endfor %}",
-             json(R"({"messages": [{"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}]})"), lenient);
+  o = render(
+      loop + "{{ c.function.arguments | tojson }}{% endfor %}{{ '' + m.content }}{% endfor %}",
+      json(
+          R"({"messages": [{"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f",
+        "arguments": {}}}]}]})"),
+      lenient);
   EXPECT_EQ(names(o), "content-empty ");
   o = render("{% set l = [] %}{% set x = l.append(1) %}{{ l }}", json(R"({"messages": []})"), lenient);
   EXPECT_EQ(names(o), "mutable-values ");
   EXPECT_EQ(o.out.prompt.text, "[1]");
-  o = render("{% for m in messages %}{% if m.role not in ['user', 'system'] %}{{ raise_exception('no ' ~ m.role) }}{% endif %}{{ m.content }}{% endfor %}",
-             json(R"({"messages": [{"role": "developer", "content": "d"}]})"), lenient);
+  o = render(
+      "{% for m in messages %}{% if m.role not in ['user', 'system'] %}{{ raise_exception('no ' ~ m.role) }}{% endif "
+      "%}{{ m.content }}{% endfor %}",
+      json(R"({"messages": [{"role": "developer", "content": "d"}]})"), lenient);
   EXPECT_EQ(names(o), "developer-as-system ");
 }
 

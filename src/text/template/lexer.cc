@@ -26,7 +26,10 @@ std::string normalize_source(std::string_view source) {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
+bool is_word(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
 
 class Lexer {
  public:
@@ -41,10 +44,13 @@ class Lexer {
  private:
   void add(Tok type, std::string_view text) { tokens_.push_back({type, line_, text}); }
   bool at(std::string_view text) const { return src_.substr(pos_, text.size()) == text; }
-  bool at(size_t pos, std::string_view text) const { return pos < src_.size() && src_.substr(pos, text.size()) == text; }
+  bool at(size_t pos, std::string_view text) const {
+    return pos < src_.size() && src_.substr(pos, text.size()) == text;
+  }
   // Moves to `end`, counting lines; remembers whether the last character was a line end.
   void advance(size_t end) {
-    line_ += static_cast<int32_t>(std::count(src_.begin() + static_cast<ptrdiff_t>(pos_), src_.begin() + static_cast<ptrdiff_t>(end), '\n'));
+    line_ += static_cast<int32_t>(
+        std::count(src_.begin() + static_cast<ptrdiff_t>(pos_), src_.begin() + static_cast<ptrdiff_t>(end), '\n'));
     if (end > pos_) line_starting_ = src_[end - 1] == '\n';
     pos_ = end;
   }
@@ -277,7 +283,10 @@ class Lexer {
     if (!real && src_[pos_] == '0') {
       end = digits(pos_, "0");
       const char base = pos_ + 1 < src_.size() ? static_cast<char>(src_[pos_ + 1] | 0x20) : ' ';
-      const std::string_view set = base == 'x' ? "0123456789abcdefABCDEF" : base == 'o' ? "01234567" : base == 'b' ? "01" : "";
+      const std::string_view set = base == 'x'   ? "0123456789abcdefABCDEF"
+                                   : base == 'o' ? "01234567"
+                                   : base == 'b' ? "01"
+                                                 : "";
       if (!set.empty()) {
         size_t from = pos_ + 2;
         if (from < src_.size() && src_[from] == '_') ++from;
@@ -299,7 +308,8 @@ class Lexer {
       }
       ++end;
     }
-    if (end >= src_.size()) fail_syntax(line_, std::string("unexpected char '") + quote + "' at " + std::to_string(pos_));
+    if (end >= src_.size())
+      fail_syntax(line_, std::string("unexpected char '") + quote + "' at " + std::to_string(pos_));
     std::string_view text = src_.substr(pos_ + 1, end - pos_ - 1);
     if (escaped) text = unescape(text);
     add(Tok::kString, text);

@@ -10,7 +10,19 @@
 
 namespace bora::text::jinja {
 
-enum class Tok : uint8_t { kData, kVarBegin, kVarEnd, kBlockBegin, kBlockEnd, kName, kString, kInteger, kFloat, kOp, kEof };
+enum class Tok : uint8_t {
+  kData,
+  kVarBegin,
+  kVarEnd,
+  kBlockBegin,
+  kBlockEnd,
+  kName,
+  kString,
+  kInteger,
+  kFloat,
+  kOp,
+  kEof
+};
 
 struct Token {
   Tok type;

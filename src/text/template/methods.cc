@@ -1,4 +1,5 @@
-// Methods of str, list, tuple, dict and of the engine's own objects: lists of records, looked up by name while parsing.
+// Methods of str, list, tuple, dict and of the engine's own objects: lists of records, looked up by name while
+// parsing.
 #include <algorithm>
 
 #include "text/template/interp.h"
@@ -14,7 +15,8 @@ using Names3 = std::array<std::string_view, 3>;
 
 void no_arguments(const Args& args, std::string_view name) {
   if (!args.pos.empty() || !args.named.empty()) {
-    fail("TypeError", std::string(name) + "() takes no arguments (" + std::to_string(args.pos.size() + args.named.size()) + " given)");
+    fail("TypeError", std::string(name) + "() takes no arguments (" +
+                          std::to_string(args.pos.size() + args.named.size()) + " given)");
   }
 }
 
@@ -65,7 +67,8 @@ List* split_space(Interp& in, const Str& s, int64_t limit, bool from_right) {
 List* split_on(Interp& in, const Str& s, std::string_view by, int64_t limit) {
   List* parts = in.heap().make<List>();
   size_t begin = 0;
-  for (size_t at = s.view().find(by); at != std::string_view::npos && limit != 0; at = s.view().find(by, begin), --limit) {
+  for (size_t at = s.view().find(by); at != std::string_view::npos && limit != 0;
+       at = s.view().find(by, begin), --limit) {
     in.tick();
     parts->push(in.heap(), Value::str(slice(in.heap(), s, begin, at)));
     begin = at + by.size();
@@ -99,7 +102,8 @@ Value str_split(Interp& in, const Value& self, const Args& args) {
   if (a[0].missing() || a[0].is_none()) return in.list_value(split_space(in, *self.s, limit, from_right));
   const Str* by = in.need_str(a[0], "split: separator");
   if (by->size == 0) fail("ValueError", "empty separator");
-  return in.list_value(from_right ? rsplit_on(in, *self.s, by->view(), limit) : split_on(in, *self.s, by->view(), limit));
+  return in.list_value(from_right ? rsplit_on(in, *self.s, by->view(), limit)
+                                  : split_on(in, *self.s, by->view(), limit));
 }
 
 Value str_splitlines(Interp& in, const Value& self, const Args& args) {
@@ -167,14 +171,16 @@ Value str_count(Interp& in, const Value& self, const Args& args) {
   const Str* part = slice(in.heap(), *self.s, begin, end);
   if (sub.empty()) return Value::integer(static_cast<int64_t>(char_count(*part)) + 1);
   int64_t n = 0;
-  for (size_t at = part->view().find(sub); at != std::string_view::npos; at = part->view().find(sub, at + sub.size())) ++n;
+  for (size_t at = part->view().find(sub); at != std::string_view::npos; at = part->view().find(sub, at + sub.size()))
+    ++n;
   return Value::integer(n);
 }
 
 Value str_replace(Interp& in, const Value& self, const Args& args) {
   const auto a = in.bound(args, "replace", Names3{"old", "new", "count"}, 2);
   const int64_t count = a[2].missing() ? -1 : in.need_int(a[2]);
-  return Value::str(replace(in, *self.s, *in.need_str(a[0], "replace() argument 1"), *in.need_str(a[1], "replace() argument 2"), count));
+  return Value::str(replace(in, *self.s, *in.need_str(a[0], "replace() argument 1"),
+                            *in.need_str(a[1], "replace() argument 2"), count));
 }
 
 Value str_join(Interp& in, const Value& self, const Args& args) {
@@ -307,7 +313,9 @@ Value str_expandtabs(Interp& in, const Value& self, const Args& args) {
   return Value::str(out.finish(in.heap()));
 }
 
-Value str_format(Interp& in, const Value& self, const Args& args) { return Value::str(brace_format(in, *self.s, args)); }
+Value str_format(Interp& in, const Value& self, const Args& args) {
+  return Value::str(brace_format(in, *self.s, args));
+}
 
 Value str_format_map(Interp& in, const Value& self, const Args& args) {
   const auto a = in.bound(args, "format_map", Names1{"mapping"}, 1);
@@ -320,23 +328,56 @@ Value str_format_map(Interp& in, const Value& self, const Args& args) {
 }
 
 constexpr Method kStrMethods[] = {
-    {"upper", str_case<CaseOp::kUpper>}, {"lower", str_case<CaseOp::kLower>}, {"casefold", str_case<CaseOp::kLower>},
-    {"title", str_case<CaseOp::kTitle>}, {"capitalize", str_case<CaseOp::kCapitalize>}, {"swapcase", str_case<CaseOp::kSwap>},
-    {"strip", str_strip<true, true>}, {"lstrip", str_strip<true, false>}, {"rstrip", str_strip<false, true>},
-    {"split", str_split<false>}, {"rsplit", str_split<true>}, {"splitlines", str_splitlines},
-    {"startswith", str_affix<true>}, {"endswith", str_affix<false>},
-    {"find", str_find<false, false>}, {"rfind", str_find<true, false>}, {"index", str_find<false, true>}, {"rindex", str_find<true, true>},
-    {"count", str_count}, {"replace", str_replace}, {"join", str_join},
-    {"partition", str_partition<false>}, {"rpartition", str_partition<true>},
-    {"isdigit", str_all<is_digit_char>}, {"isdecimal", str_all<is_decimal>}, {"isnumeric", str_all<is_numeric>},
-    {"isalpha", str_all<is_alpha>}, {"isalnum", str_all<is_alnum>}, {"isspace", str_all<is_space>},
-    {"isascii", str_all<ascii_char, true>}, {"isprintable", str_all<printable, true>}, {"isidentifier", str_isidentifier},
+    {"upper", str_case<CaseOp::kUpper>},
+    {"lower", str_case<CaseOp::kLower>},
+    {"casefold", str_case<CaseOp::kLower>},
+    {"title", str_case<CaseOp::kTitle>},
+    {"capitalize", str_case<CaseOp::kCapitalize>},
+    {"swapcase", str_case<CaseOp::kSwap>},
+    {"strip", str_strip<true, true>},
+    {"lstrip", str_strip<true, false>},
+    {"rstrip", str_strip<false, true>},
+    {"split", str_split<false>},
+    {"rsplit", str_split<true>},
+    {"splitlines", str_splitlines},
+    {"startswith", str_affix<true>},
+    {"endswith", str_affix<false>},
+    {"find", str_find<false, false>},
+    {"rfind", str_find<true, false>},
+    {"index", str_find<false, true>},
+    {"rindex", str_find<true, true>},
+    {"count", str_count},
+    {"replace", str_replace},
+    {"join", str_join},
+    {"partition", str_partition<false>},
+    {"rpartition", str_partition<true>},
+    {"isdigit", str_all<is_digit_char>},
+    {"isdecimal", str_all<is_decimal>},
+    {"isnumeric", str_all<is_numeric>},
+    {"isalpha", str_all<is_alpha>},
+    {"isalnum", str_all<is_alnum>},
+    {"isspace", str_all<is_space>},
+    {"isascii", str_all<ascii_char, true>},
+    {"isprintable", str_all<printable, true>},
+    {"isidentifier", str_isidentifier},
     {"istitle", str_istitle},
-    {"isupper", [](Interp& in, const Value& s, const Args&) { return Value::boolean(in.call_test("upper", {{&s, 1}, {}})); }},
-    {"islower", [](Interp& in, const Value& s, const Args&) { return Value::boolean(in.call_test("lower", {{&s, 1}, {}})); }},
-    {"zfill", str_zfill}, {"ljust", str_pad<Side::kLeft>}, {"rjust", str_pad<Side::kRight>}, {"center", str_pad<Side::kCenter>},
-    {"removeprefix", str_remove<true>}, {"removesuffix", str_remove<false>}, {"expandtabs", str_expandtabs},
-    {"format", str_format}, {"format_map", str_format_map},
+    {"isupper",
+     [](Interp& in, const Value& s, const Args&) {
+       return Value::boolean(in.call_test("upper", {{&s, 1}, {}}));
+     }},
+    {"islower",
+     [](Interp& in, const Value& s, const Args&) {
+       return Value::boolean(in.call_test("lower", {{&s, 1}, {}}));
+     }},
+    {"zfill", str_zfill},
+    {"ljust", str_pad<Side::kLeft>},
+    {"rjust", str_pad<Side::kRight>},
+    {"center", str_pad<Side::kCenter>},
+    {"removeprefix", str_remove<true>},
+    {"removesuffix", str_remove<false>},
+    {"expandtabs", str_expandtabs},
+    {"format", str_format},
+    {"format_map", str_format_map},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Methods of lists, tuples, dicts, loops and cyclers. Those that change their object are named and refused in the strict mode
-// (the immutable sandbox); the lenient mode lets a list grow, because some published templates build lists that way.
+// Methods of lists, tuples, dicts, loops and cyclers. Those that change their object are named and refused in the
+// strict mode (the immutable sandbox); the lenient mode lets a list grow, because some published templates build
+// lists that way.
 #include <algorithm>
 
 #include "text/template/interp.h"
@@ -41,8 +42,12 @@ Value list_count(Interp& in, const Value& self, const Args& args) {
 Value range_as_list(Interp& in, const Value& self, const Args& args, MethodFunction method) {
   return method(in, in.list_value(in.listed(self)), args);
 }
-Value range_index(Interp& in, const Value& self, const Args& args) { return range_as_list(in, self, args, list_index); }
-Value range_count(Interp& in, const Value& self, const Args& args) { return range_as_list(in, self, args, list_count); }
+Value range_index(Interp& in, const Value& self, const Args& args) {
+  return range_as_list(in, self, args, list_index);
+}
+Value range_count(Interp& in, const Value& self, const Args& args) {
+  return range_as_list(in, self, args, list_count);
+}
 
 Value list_copy(Interp& in, const Value& self, const Args&) { return in.list_value(in.listed(self)); }
 
@@ -174,13 +179,21 @@ Value cycler_reset(Interp&, const Value& self, const Args&) {
 
 constexpr Method kTupleMethods[] = {{"index", list_index}, {"count", list_count}};
 constexpr Method kListMethods[] = {
-    {"index", list_index}, {"count", list_count}, {"copy", list_copy}, {"append", list_append, true}, {"clear", nullptr}, {"pop", list_pop, true},
-    {"reverse", nullptr}, {"insert", list_insert, true}, {"sort", nullptr}, {"extend", list_extend, true}, {"remove", nullptr},
+    {"index", list_index}, {"count", list_count},         {"copy", list_copy},  {"append", list_append, true},
+    {"clear", nullptr},    {"pop", list_pop, true},       {"reverse", nullptr}, {"insert", list_insert, true},
+    {"sort", nullptr},     {"extend", list_extend, true}, {"remove", nullptr},
 };
 constexpr Method kDictMethods[] = {
-    {"get", dict_get}, {"keys", dict_view<View::Kind::kKeys>}, {"values", dict_view<View::Kind::kValues>},
-    {"items", dict_view<View::Kind::kItems>}, {"copy", dict_copy}, {"clear", nullptr}, {"pop", dict_pop, true}, {"popitem", nullptr},
-    {"setdefault", dict_setdefault, true}, {"update", dict_update, true},
+    {"get", dict_get},
+    {"keys", dict_view<View::Kind::kKeys>},
+    {"values", dict_view<View::Kind::kValues>},
+    {"items", dict_view<View::Kind::kItems>},
+    {"copy", dict_copy},
+    {"clear", nullptr},
+    {"pop", dict_pop, true},
+    {"popitem", nullptr},
+    {"setdefault", dict_setdefault, true},
+    {"update", dict_update, true},
 };
 constexpr Method kRangeMethods[] = {{"index", range_index}, {"count", range_count}};
 constexpr Method kLoopMethods[] = {{"cycle", loop_cycle}, {"changed", loop_changed}};

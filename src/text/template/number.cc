@@ -151,7 +151,8 @@ Value pow_int(Heap& heap, const Value& a, const Value& b) {
   const Big base = to_big(a);
   const bool unit = base.words.empty() || (base.words.size() == 1 && base.words[0] == 1);
   if (b.tag == Tag::kBig && !unit) fail_limit("an integer exceeds the size limit");
-  uint64_t n = b.tag == Tag::kBig ? b.big->words[0] & 1 ? 1 : 2 : static_cast<uint64_t>(b.tag == Tag::kBool ? b.b : b.i);
+  uint64_t n =
+      b.tag == Tag::kBig ? b.big->words[0] & 1 ? 1 : 2 : static_cast<uint64_t>(b.tag == Tag::kBool ? b.b : b.i);
   if (!unit && n > kMaxBits) fail_limit("an integer exceeds the size limit");
   if (unit && n > 2) n = 2 + (n & 1);
   Big r{false, {1}}, x = base;
@@ -194,8 +195,9 @@ Value arith_float(Arith op, double a, double b) {
     default: break;
   }
   if (b == 0) {
-    fail("ZeroDivisionError", op == Arith::kMod ? "float modulo" : op == Arith::kDiv ? "float division by zero"
-                                                                                   : "float floor division by zero");
+    fail("ZeroDivisionError", op == Arith::kMod   ? "float modulo"
+                              : op == Arith::kDiv ? "float division by zero"
+                                                  : "float floor division by zero");
   }
   if (op == Arith::kDiv) return Value::real(a / b);
   double mod = std::fmod(a, b);
@@ -298,7 +300,8 @@ std::string int_text_base(const Value& v, int base) {
   Big b = to_big(v);
   if (b.words.empty()) return "0";
   std::string digits;
-  while (!b.words.empty()) digits.push_back("0123456789abcdefghijklmnopqrstuvwxyz"[div_small(&b.words, static_cast<uint32_t>(base))]);
+  while (!b.words.empty())
+    digits.push_back("0123456789abcdefghijklmnopqrstuvwxyz"[div_small(&b.words, static_cast<uint32_t>(base))]);
   if (b.negative) digits.push_back('-');
   std::reverse(digits.begin(), digits.end());
   return digits;
@@ -398,7 +401,8 @@ bool parse_float(std::string_view text, double* out) {
   }
   if (text.empty() || text.size() > 4096) return false;
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
   if (lower == "inf" || lower == "infinity") {
     *out = negative ? -HUGE_VAL : HUGE_VAL;
     return true;

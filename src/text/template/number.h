@@ -1,7 +1,7 @@
 // Numbers of the template language: Python's int without bound (within reason) and float.
 //
-// Small integers are int64_t; whatever leaves that range becomes a BigInt of at most kMaxBits bits, enough for what a template
-// can mean and too small to be a weapon.
+// Small integers are int64_t; whatever leaves that range becomes a BigInt of at most kMaxBits bits, enough for what a
+// template can mean and too small to be a weapon.
 #pragma once
 
 #include <compare>
@@ -34,9 +34,9 @@ Value negate(Heap& heap, const Value& v);
 int compare_numbers(const Value& a, const Value& b);
 double to_double(const Value& v);
 
-std::string int_text(const Value& v);               // kInt, kBool (as 0 or 1) or kBig
+std::string int_text(const Value& v);                 // kInt, kBool (as 0 or 1) or kBig
 std::string int_text_base(const Value& v, int base);  // lower-case digits, no prefix
-std::string float_repr(double v);                   // Python's repr
+std::string float_repr(double v);                     // Python's repr
 // Decimal or prefixed text with base 0, or digits of `base`; false when malformed. Underscores as Python allows.
 bool parse_int(Heap& heap, std::string_view text, int base, Value* out);
 bool parse_float(std::string_view text, double* out);

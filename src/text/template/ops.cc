@@ -20,7 +20,9 @@ std::string_view type_name(const Value& v) {
     case Tag::kDict: return "dict";
     case Tag::kRange: return "range";
     case Tag::kView:
-      return v.dict_view->kind == View::Kind::kKeys ? "dict_keys" : v.dict_view->kind == View::Kind::kValues ? "dict_values" : "dict_items";
+      return v.dict_view->kind == View::Kind::kKeys     ? "dict_keys"
+             : v.dict_view->kind == View::Kind::kValues ? "dict_values"
+                                                        : "dict_items";
     case Tag::kIter: return "generator";
     case Tag::kNamespace: return "TemplateNamespace";
     case Tag::kMacro: return "Macro";
@@ -84,8 +86,8 @@ bool Interp::same(const Value& a, const Value& b) {
 namespace {
 
 [[noreturn]] void not_ordered(std::string_view op, const Value& a, const Value& b) {
-  fail("TypeError", "'" + std::string(op) + "' not supported between instances of '" + std::string(type_name(a)) + "' and '" +
-                        std::string(type_name(b)) + "'");
+  fail("TypeError", "'" + std::string(op) + "' not supported between instances of '" + std::string(type_name(a)) +
+                        "' and '" + std::string(type_name(b)) + "'");
 }
 
 // Three-way order of a and b: -1, 0, 1, or 2 when unordered (NaN).
@@ -426,7 +428,8 @@ Value Interp::item(const Value& base, const Value& key) {
     }
     default: break;
   }
-  if (!key.is_str()) return undefined({.kind = Undefined::Kind::kElement, .object = base, .element = key, .name = {}});
+  if (!key.is_str())
+    return undefined({.kind = Undefined::Kind::kElement, .object = base, .element = key, .name = {}});
   return attribute_fallback(base, key.s);
 }
 
@@ -489,7 +492,8 @@ Value Interp::slice_of(const Value& base, const Value& from, const Value& to, co
     tick(b.count / 16);
     if (b.step == 1) {
       const size_t begin = byte_of_char(s, static_cast<size_t>(b.from));
-      const size_t end = s.ascii ? begin + static_cast<size_t>(b.count) : byte_of_char(s, static_cast<size_t>(b.from + b.count));
+      const size_t end =
+          s.ascii ? begin + static_cast<size_t>(b.count) : byte_of_char(s, static_cast<size_t>(b.from + b.count));
       return Value::str(slice(heap_, s, begin, end));
     }
     std::vector<size_t> starts;
@@ -532,8 +536,8 @@ Value Interp::binary(Arith op, const Value& a, const Value& b) {
   need_defined(b);
   if (op == Arith::kAdd) return add(a, b);
   if (op == Arith::kMul) return multiply(a, b);
-  fail("TypeError", "unsupported operand type(s) for " + std::string(symbol(op)) + ": '" + std::string(type_name(a)) + "' and '" +
-                        std::string(type_name(b)) + "'");
+  fail("TypeError", "unsupported operand type(s) for " + std::string(symbol(op)) + ": '" + std::string(type_name(a)) +
+                        "' and '" + std::string(type_name(b)) + "'");
 }
 
 Value Interp::add(const Value& a, const Value& b) {
@@ -568,14 +572,16 @@ Value Interp::multiply(const Value& a, const Value& b) {
   const Value& seq = left ? a : b;
   const Value& by = left ? b : a;
   if (!(seq.is_str() || seq.is_seq())) {
-    fail("TypeError", "unsupported operand type(s) for *: '" + std::string(type_name(a)) + "' and '" + std::string(type_name(b)) + "'");
+    fail("TypeError", "unsupported operand type(s) for *: '" + std::string(type_name(a)) + "' and '" +
+                          std::string(type_name(b)) + "'");
   }
   if (!by.is_integral() && by.tag != Tag::kBig) {
     fail("TypeError", "can't multiply sequence by non-int of type '" + std::string(type_name(by)) + "'");
   }
   const int64_t n = std::max<int64_t>(0, need_int(by));
   const size_t size = seq.is_str() ? seq.s->size : seq.list->size;
-  if (size > 0 && static_cast<uint64_t>(n) > text_limit() / size) fail_limit("a repeated value grows beyond the limit");
+  if (size > 0 && static_cast<uint64_t>(n) > text_limit() / size)
+    fail_limit("a repeated value grows beyond the limit");
   tick(static_cast<int64_t>(size) * n / 64);
   if (seq.is_str()) {
     StrBuilder out(text_limit());

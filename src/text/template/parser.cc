@@ -16,7 +16,8 @@ void Parser::parse() {
   out_->root_slots = close_scope();
   if (!unknown_.empty()) {
     const Node* n = unknown_.front().node;
-    fail_syntax(n->line, "No " + std::string(unknown_.front().what) + " named '" + std::string(n->text->view()) + "'.");
+    fail_syntax(n->line,
+                "No " + std::string(unknown_.front().what) + " named '" + std::string(n->text->view()) + "'.");
   }
   resolve();
 }
@@ -80,7 +81,8 @@ void Parser::expect(Tok type) {
 }
 
 void Parser::fail_tag(std::string_view name, Names looking) const {
-  std::string message = name.empty() ? "Unexpected end of template." : "Encountered unknown tag '" + std::string(name) + "'.";
+  std::string message =
+      name.empty() ? "Unexpected end of template." : "Encountered unknown tag '" + std::string(name) + "'.";
   if (looking.size() > 0) {
     const bool nested = std::any_of(ends_.begin(), ends_.end(),
                                     [&](const Names& n) { return std::find(n.begin(), n.end(), name) != n.end(); });
@@ -95,7 +97,8 @@ void Parser::fail_tag(std::string_view name, Names looking) const {
     }
     message += ".";
   }
-  if (!tags_.empty()) message += " The innermost block that needs to be closed is '" + std::string(tags_.back()) + "'.";
+  if (!tags_.empty())
+    message += " The innermost block that needs to be closed is '" + std::string(tags_.back()) + "'.";
   fail_here(std::move(message));
 }
 
@@ -227,18 +230,30 @@ Node* Parser::statement(Names outer) {
   const std::string_view tag = cur().text;
   tags_.push_back(tag);
   Node* n = nullptr;
-  if (tag == "set") n = parse_set();
-  else if (tag == "for") n = parse_for();
-  else if (tag == "if") n = parse_if();
-  else if (tag == "with") n = parse_with();
-  else if (tag == "block" || tag == "generation" || tag == "autoescape") n = parse_scoped(tag);
-  else if (tag == "extends" || tag == "include" || tag == "import" || tag == "from") n = parse_loader(tag);
-  else if (tag == "macro") n = parse_macro();
-  else if (tag == "call") n = parse_call_block();
-  else if (tag == "filter") n = parse_filter_block();
-  else if (tag == "print") n = parse_print();
-  else if (tag == "break") n = parse_flow(Kind::kBreak);
-  else if (tag == "continue") n = parse_flow(Kind::kContinue);
+  if (tag == "set")
+    n = parse_set();
+  else if (tag == "for")
+    n = parse_for();
+  else if (tag == "if")
+    n = parse_if();
+  else if (tag == "with")
+    n = parse_with();
+  else if (tag == "block" || tag == "generation" || tag == "autoescape")
+    n = parse_scoped(tag);
+  else if (tag == "extends" || tag == "include" || tag == "import" || tag == "from")
+    n = parse_loader(tag);
+  else if (tag == "macro")
+    n = parse_macro();
+  else if (tag == "call")
+    n = parse_call_block();
+  else if (tag == "filter")
+    n = parse_filter_block();
+  else if (tag == "print")
+    n = parse_print();
+  else if (tag == "break")
+    n = parse_flow(Kind::kBreak);
+  else if (tag == "continue")
+    n = parse_flow(Kind::kContinue);
   else {
     tags_.pop_back();
     fail_tag(tag, outer);
@@ -312,7 +327,8 @@ Node* Parser::parse_set() {
   return n;
 }
 
-// a: target, b: iterable, c: condition, body, other: else; slot: of `loop`; flag: recursive; value: slots of the else scope
+// a: target, b: iterable, c: condition, body, other: else; slot: of `loop`; flag: recursive; value: slots of the else
+// scope
 Node* Parser::parse_for() {
   const int32_t line = next().line;
   Node* n = node(Kind::kFor, line);
@@ -399,9 +415,12 @@ Node* Parser::parse_scoped(std::string_view tag) {
   const bool soft = std::exchange(soft_, false);
   const int loops = std::exchange(loops_, tag == "autoescape" ? loops_ : 0);
   open_scope();
-  if (tag == "block") n->body = statements({"endblock"}, true);
-  else if (tag == "generation") n->body = statements({"endgeneration"}, true);
-  else n->body = statements({"endautoescape"}, true);
+  if (tag == "block")
+    n->body = statements({"endblock"}, true);
+  else if (tag == "generation")
+    n->body = statements({"endgeneration"}, true);
+  else
+    n->body = statements({"endautoescape"}, true);
   n->slot_count = close_scope();
   soft_ = soft;
   loops_ = loops;
@@ -459,7 +478,8 @@ void Parser::signature(Node* n) {
   n->other = list_of(defaults);
 }
 
-// text: name, slot: where the macro goes; list, other: signature; body. The first three slots are caller, kwargs, varargs.
+// text: name, slot: where the macro goes; list, other: signature; body. The first three slots are caller, kwargs,
+// varargs.
 Node* Parser::parse_macro() {
   Node* n = node(Kind::kMacro, next().line);
   const std::string_view name = expect_name();
@@ -528,7 +548,8 @@ Node* Parser::parse_print() {
 
 Node* Parser::parse_flow(Kind kind) {
   Node* n = node(kind, next().line);
-  if (loops_ == 0) fail_syntax(n->line, std::string("'") + (kind == Kind::kBreak ? "break" : "continue") + "' outside loop");
+  if (loops_ == 0)
+    fail_syntax(n->line, std::string("'") + (kind == Kind::kBreak ? "break" : "continue") + "' outside loop");
   return n;
 }
 

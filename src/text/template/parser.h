@@ -1,5 +1,5 @@
-// Tokens to nodes: Jinja2's grammar by recursive descent, with scopes resolved on the way. Nesting is bounded, so neither the
-// parser nor anything that walks its trees can exhaust the stack.
+// Tokens to nodes: Jinja2's grammar by recursive descent, with scopes resolved on the way. Nesting is bounded, so
+// neither the parser nor anything that walks its trees can exhaust the stack.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace bora::text::jinja {
 
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, int32_t depth, Program* out) : tokens_(std::move(tokens)), limit_(depth), out_(out) {}
+  Parser(std::vector<Token> tokens, int32_t depth, Program* out)
+      : tokens_(std::move(tokens)), limit_(depth), out_(out) {}
   void parse();
 
  private:
@@ -130,7 +131,8 @@ class Parser {
 
 struct Parser::Deep {
   explicit Deep(Parser* p) : parser(p) {
-    if (++p->depth_ > p->limit_) fail_syntax(p->cur().line, "nested too deeply (limit " + std::to_string(p->limit_) + ")");
+    if (++p->depth_ > p->limit_)
+      fail_syntax(p->cur().line, "nested too deeply (limit " + std::to_string(p->limit_) + ")");
   }
   ~Deep() { --parser->depth_; }
   Parser* parser;

@@ -11,7 +11,10 @@ Node* Parser::name_node(std::string_view name, int32_t line) {
   n->name = number_of(name);
   out_->read[n->name] = true;
   reads_.push_back({n, scope_});
-  const uint8_t bit = name == "caller" ? kCatchCaller : name == "kwargs" ? kCatchKwargs : name == "varargs" ? kCatchVarargs : 0;
+  const uint8_t bit = name == "caller"    ? kCatchCaller
+                      : name == "kwargs"  ? kCatchKwargs
+                      : name == "varargs" ? kCatchVarargs
+                                          : 0;
   if (bit != 0) {
     for (Scope* s = scope_; s != nullptr; s = s->parent) {
       if (s->macro) s->catches |= bit;
@@ -46,8 +49,9 @@ Node* Parser::tuple(bool condition, std::string_view stop, bool parentheses) {
   if (!is_tuple && !items.empty()) return items[0];
   if (!is_tuple && !parentheses) {
     const Token& t = cur();
-    const std::string what = t.type == Tok::kBlockEnd ? "end of statement block" : t.type == Tok::kVarEnd ? "end of print statement"
-                                                                                                        : std::string(t.text);
+    const std::string what = t.type == Tok::kBlockEnd ? "end of statement block"
+                             : t.type == Tok::kVarEnd ? "end of print statement"
+                                                      : std::string(t.text);
     fail_here("Expected an expression, got '" + what + "'");
   }
   Node* n = node(Kind::kTuple, line);
@@ -157,7 +161,10 @@ Node* Parser::parse_product() {
   std::vector<uint8_t> ops;
   while (is_op("*") || is_op("/") || is_op("//") || is_op("%")) {
     const std::string_view op = next().text;
-    ops.push_back(static_cast<uint8_t>(op == "*" ? Arith::kMul : op == "/" ? Arith::kDiv : op == "//" ? Arith::kFloorDiv : Arith::kMod));
+    ops.push_back(static_cast<uint8_t>(op == "*"    ? Arith::kMul
+                                       : op == "/"  ? Arith::kDiv
+                                       : op == "//" ? Arith::kFloorDiv
+                                                    : Arith::kMod));
     rest.push_back(parse_power());
   }
   return chain(Kind::kArith, first, rest, ops, line);
@@ -224,7 +231,8 @@ Node* Parser::parse_primary() {
     case Tok::kString: return parse_string();
     case Tok::kInteger:
       ++pos_;
-      if (!parse_int(out_->heap, t.text, 0, &n->value)) fail_syntax(t.line, "bad integer '" + std::string(t.text.substr(0, 40)) + "'");
+      if (!parse_int(out_->heap, t.text, 0, &n->value))
+        fail_syntax(t.line, "bad integer '" + std::string(t.text.substr(0, 40)) + "'");
       return n;
     case Tok::kFloat: {
       ++pos_;
@@ -245,8 +253,10 @@ Node* Parser::parse_primary() {
       break;
     default: break;
   }
-  const char* what = t.type == Tok::kVarEnd ? "end of print statement" : t.type == Tok::kBlockEnd ? "end of statement block"
-                     : t.type == Tok::kEof ? "end of template" : nullptr;
+  const char* what = t.type == Tok::kVarEnd     ? "end of print statement"
+                     : t.type == Tok::kBlockEnd ? "end of statement block"
+                     : t.type == Tok::kEof      ? "end of template"
+                                                : nullptr;
   fail_syntax(t.line, "unexpected '" + (what != nullptr ? std::string(what) : std::string(t.text)) + "'");
 }
 
@@ -282,18 +292,25 @@ Node* Parser::parse_literal_dict() {
 
 Node* Parser::postfix(Node* n) {
   while (true) {
-    if (is_op(".") || is_op("[")) n = parse_subscript(n);
-    else if (is_op("(")) n = parse_call(n);
-    else return n;
+    if (is_op(".") || is_op("["))
+      n = parse_subscript(n);
+    else if (is_op("("))
+      n = parse_call(n);
+    else
+      return n;
   }
 }
 
 Node* Parser::filter_suffix(Node* n) {
   while (true) {
-    if (is_op("|")) n = parse_filter(n, false);
-    else if (is_name("is")) n = parse_test(n);
-    else if (is_op("(")) n = parse_call(n);
-    else return n;
+    if (is_op("|"))
+      n = parse_filter(n, false);
+    else if (is_name("is"))
+      n = parse_test(n);
+    else if (is_op("("))
+      n = parse_call(n);
+    else
+      return n;
   }
 }
 
@@ -439,8 +456,8 @@ Node* Parser::parse_test(Node* input) {
     call_args(n);
   } else {
     const Token& t = cur();
-    const bool starts = t.type == Tok::kName || t.type == Tok::kString || t.type == Tok::kInteger || t.type == Tok::kFloat ||
-                        is_op("[") || is_op("{");
+    const bool starts = t.type == Tok::kName || t.type == Tok::kString || t.type == Tok::kInteger ||
+                        t.type == Tok::kFloat || is_op("[") || is_op("{");
     if (starts && !is_name("else") && !is_name("or") && !is_name("and")) {
       if (is_name("is")) fail_here("You cannot chain multiple tests with is");
       n->list = list_of({postfix(parse_primary())});

@@ -1,6 +1,7 @@
-// Finding out what a template understands: a few small conversations are rendered in the strict mode, and the texts that come
-// out (or the failure to render) say whether it wants arguments as objects or as text, content as text or as parts, and so on.
-// A wrong form often does not fail: it prints a Python repr or JSON inside JSON, so the texts are looked at.
+// Finding out what a template understands: a few small conversations are rendered in the strict mode, and the texts
+// that come out (or the failure to render) say whether it wants arguments as objects or as text, content as text or
+// as parts, and so on. A wrong form often does not fail: it prints a Python repr or JSON inside JSON, so the texts
+// are looked at.
 #include <algorithm>
 #include <optional>
 
@@ -10,8 +11,8 @@ namespace bora::text::jinja {
 
 namespace {
 
-std::optional<std::string> rendered(const Program& program, const TemplateLimits& limits, Json messages, bool with_tools,
-                                    const Needs* known) {
+std::optional<std::string> rendered(const Program& program, const TemplateLimits& limits, Json messages,
+                                    bool with_tools, const Needs* known) {
   RenderOptions options;
   options.now = {2024, 1, 1, 12, 0, 0};
   options.limits = limits;
@@ -22,8 +23,10 @@ std::optional<std::string> rendered(const Program& program, const TemplateLimits
   context.set("add_generation_prompt", true);
   for (const char* token : {"bos_token", "eos_token"}) context.set(token, "");
   if (with_tools) {
-    const auto tools = Json::parse(R"([{"type":"function","function":{"name":"probe_tool","description":"probe","parameters":
-      {"type":"object","properties":{"probe_arg":{"type":"string","description":"probe"}},"required":["probe_arg"]}}}])");
+    const auto tools =
+        Json::parse(R"([{"type":"function","function":{"name":"probe_tool","description":"probe","parameters":
+      {"type":"object","properties":{"probe_arg":{"type":"string","description":"probe"}},
+        "required":["probe_arg"]}}}])");
     if (tools.ok()) context.set("tools", *tools);
   }
   try {
@@ -69,16 +72,21 @@ Needs probe(const Program& program, const TemplateLimits& limits) {
   Needs needs;
   const Json hello = Json::array({message("user", "probe_user")});
   const Needs undefined{.absent_undefined = true};
-  needs.absent_undefined = !rendered(program, limits, hello, false, nullptr) && rendered(program, limits, hello, false, &undefined);
+  needs.absent_undefined =
+      !rendered(program, limits, hello, false, nullptr) && rendered(program, limits, hello, false, &undefined);
   // Later conversations build on this one.
   const Needs known = needs;
-  const auto run = [&](Json messages, bool tools) { return rendered(program, limits, std::move(messages), tools, &known); };
+  const auto run = [&](Json messages, bool tools) {
+    return rendered(program, limits, std::move(messages), tools, &known);
+  };
   Json object = Json::object();
   object.set("probe_key", "probe_value");
   const auto as_object = run(call_conversation(object, true), true);
   const auto as_text = run(call_conversation("{\"probe_key\": \"probe_value\"}", true), true);
-  const bool object_fits = has(as_object, "probe_key") && has(as_object, "probe_value") && !has(as_object, "'probe_key'");
-  const bool text_fits = has(as_text, "probe_key") && !has(as_text, "\\\"probe_key") && !has(as_text, "'{\"probe_key");
+  const bool object_fits =
+      has(as_object, "probe_key") && has(as_object, "probe_value") && !has(as_object, "'probe_key'");
+  const bool text_fits =
+      has(as_text, "probe_key") && !has(as_text, "\\\"probe_key") && !has(as_text, "'{\"probe_key");
   needs.arguments_object = object_fits && !text_fits;
   needs.arguments_text = text_fits && !object_fits;
 
@@ -93,11 +101,13 @@ Needs probe(const Program& program, const TemplateLimits& limits) {
   needs.content_parts = parts_fit && !plain_fits;
 
   if (object_fits || text_fits) {
-    const auto bare = run(call_conversation(object_fits ? object : Json("{\"probe_key\": \"probe_value\"}"), false), true);
+    const auto bare =
+        run(call_conversation(object_fits ? object : Json("{\"probe_key\": \"probe_value\"}"), false), true);
     needs.content_always = !bare.has_value() || has(bare, "None");
   }
   const auto system = run(Json::array({message("system", "probe_system"), message("user", "probe_user")}), false);
-  const auto developer = run(Json::array({message("developer", "probe_system"), message("user", "probe_user")}), false);
+  const auto developer =
+      run(Json::array({message("developer", "probe_system"), message("user", "probe_user")}), false);
   needs.developer_as_system = has(system, "probe_system") && !has(developer, "probe_system");
   return needs;
 }

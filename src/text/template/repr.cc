@@ -1,5 +1,5 @@
-// Values as text: str(), repr() and json.dumps of Python. What the engine adds (quotes, brackets, digits) counts as the
-// template's; the characters of a string keep their origin, also when they are escaped.
+// Values as text: str(), repr() and json.dumps of Python. What the engine adds (quotes, brackets, digits) counts as
+// the template's; the characters of a string keep their origin, also when they are escaped.
 #include <algorithm>
 #include <cmath>
 
@@ -73,7 +73,8 @@ std::vector<const Dict::Entry*> ordered(Interp& in, const Dict& d, bool sorted, 
   for (const Dict::Entry& e : d) entries.push_back(&e);
   if (!sorted) return entries;
   in.tick(d.size);
-  const bool texts = std::all_of(entries.begin(), entries.end(), [](const Dict::Entry* e) { return e->key.is_str(); });
+  const bool texts =
+      std::all_of(entries.begin(), entries.end(), [](const Dict::Entry* e) { return e->key.is_str(); });
   if (!texts && !strict) return entries;
   std::vector<std::pair<Value, Value>> keyed;
   for (uint32_t i = 0; i < d.size; ++i) keyed.emplace_back(d.entries[i].key, Value::integer(i));
@@ -119,12 +120,15 @@ void append_object_repr(Interp& in, const Value& v, StrBuilder* out, int depth) 
       return;
     case Tag::kMacro:
       out->append("<Macro ", true);
-      if (v.macro->name == nullptr) out->append("anonymous", true);
-      else append_str_repr(*v.macro->name, out);
+      if (v.macro->name == nullptr)
+        out->append("anonymous", true);
+      else
+        append_str_repr(*v.macro->name, out);
       out->push('>', true);
       return;
     case Tag::kLoop:
-      out->append("<LoopContext " + std::to_string(v.loop->index0 + 1) + "/" + std::to_string(in.length(v)) + ">", true);
+      out->append("<LoopContext " + std::to_string(v.loop->index0 + 1) + "/" + std::to_string(in.length(v)) + ">",
+                  true);
       return;
     case Tag::kSelf: out->append("<TemplateReference None>", true); return;
     default: break;
@@ -135,7 +139,8 @@ void append_object_repr(Interp& in, const Value& v, StrBuilder* out, int depth) 
 }  // namespace
 
 void append_repr(Interp& in, const Value& v, StrBuilder* out, int depth, bool sorted) {
-  if (depth > kMaxNesting) fail("RecursionError", "maximum recursion depth exceeded while getting the repr of an object");
+  if (depth > kMaxNesting)
+    fail("RecursionError", "maximum recursion depth exceeded while getting the repr of an object");
   in.tick();
   switch (v.tag) {
     case Tag::kUndefined: out->append("Undefined", true); return;
@@ -256,9 +261,12 @@ void append_json_key(const Value& key, const JsonStyle& style, StrBuilder* out) 
     fail("TypeError", "keys must be str, int, float, bool or None, not " + std::string(type_name(key)));
   }
   out->push('"', true);
-  if (key.is_none()) out->append("null", true);
-  else if (key.tag == Tag::kBool) out->append(key.b ? "true" : "false", true);
-  else out->append(json_number(key), true);
+  if (key.is_none())
+    out->append("null", true);
+  else if (key.tag == Tag::kBool)
+    out->append(key.b ? "true" : "false", true);
+  else
+    out->append(json_number(key), true);
   out->push('"', true);
 }
 

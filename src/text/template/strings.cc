@@ -62,7 +62,8 @@ const Str* change_case(Interp& in, const Str& s, CaseOp op) {
     const uint32_t c = decode(s.view(), i, &n);
     while (i >= run_end) run_end = s.run_end(++run);
     piece.clear();
-    const bool lowers = op == CaseOp::kLower || (op == CaseOp::kTitle && word) || (op == CaseOp::kCapitalize && i > 0);
+    const bool lowers =
+        op == CaseOp::kLower || (op == CaseOp::kTitle && word) || (op == CaseOp::kCapitalize && i > 0);
     if (n == 1 && c >= 0x80) {
       piece.push_back(s.data[i]);  // malformed: as it is
     } else if (c == 0x3A3 && lowers) {
@@ -141,7 +142,8 @@ const Str* join(Interp& in, const Str& separator, const Value& items, bool conve
     in.tick();
     if (i > 0) out.append(separator);
     if (!v.is_str() && !convert) {
-      fail("TypeError", "sequence item " + std::to_string(i) + ": expected str instance, " + std::string(type_name(v)) + " found");
+      fail("TypeError",
+           "sequence item " + std::to_string(i) + ": expected str instance, " + std::string(type_name(v)) + " found");
     }
     append_str(in, v, &out);
   }

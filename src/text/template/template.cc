@@ -26,7 +26,8 @@ class JinjaTemplate final : public Template {
     try {
       jinja::Interp in(program_, options);
       const bool lenient = options.mode == RenderOptions::Mode::kLenient;
-      const jinja::Continuation continuation = jinja::prepare_context(in, program_, context, lenient ? &needs(options.limits) : nullptr);
+      const jinja::Continuation continuation =
+          jinja::prepare_context(in, program_, context, lenient ? &needs(options.limits) : nullptr);
       in.run();
       jinja::cut_continuation(continuation, &in.out());
       take(in, out);

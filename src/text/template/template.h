@@ -19,9 +19,9 @@
 namespace bora::text {
 
 struct TemplateLimits {
-  int64_t steps = 10'000'000;       // evaluated nodes
-  int32_t depth = 200;              // nesting of calls, blocks and expressions
-  int64_t output_bytes = 64 << 20;  // rendered text, and any single value on the way
+  int64_t steps = 10'000'000;           // evaluated nodes
+  int32_t depth = 200;                  // nesting of calls, blocks and expressions
+  int64_t output_bytes = 64 << 20;      // rendered text, and any single value on the way
 };
 
 // A moment for strftime_now, in the wall clock that the caller wants to show. Handed in: templates read no clock.
@@ -53,8 +53,8 @@ class Template {
  public:
   virtual ~Template() = default;
   // `context` is the object of apply_chat_template: {"messages": […], "tools": […], "documents": […],
-  // "add_generation_prompt": bool, "continue_final_message": bool, "bos_token": "…", …}. Returns false and fills
-  // *error.
+  // "add_generation_prompt": bool, "continue_final_message": bool or field, "bos_token": "…", …}. Without a list
+  // "messages" it is handed over as it is. Returns false and fills *error.
   virtual bool render(const Json& context, const RenderOptions& options, Rendered* out, RenderError* error) const = 0;
   // True when the source mentions the name as a variable: tests for capabilities ("tools", "enable_thinking").
   virtual bool mentions(std::string_view variable) const = 0;

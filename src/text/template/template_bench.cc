@@ -14,7 +14,8 @@ namespace {
 
 std::string read_template(const std::string& name) {
   const char* env = std::getenv("BORA_FIXTURES");
-  std::ifstream in(std::string(env != nullptr ? env : "../shared") + "/fixtures/text/templates/" + name, std::ios::binary);
+  std::ifstream in(std::string(env != nullptr ? env : "../shared") + "/fixtures/text/templates/" + name,
+                   std::ios::binary);
   std::stringstream s;
   s << in.rdbuf();
   return s.str();
@@ -37,17 +38,21 @@ Json conversation() {
     messages += R"(, {"role": ")" + std::string(i % 4 == 2 ? "tool" : "user") + R"(", "content": )" + content + "}";
     messages += R"(, {"role": "assistant", "content": )" + content;
     if (call) {
-      messages += R"(, "tool_calls": [{"id": "c)" + n + R"(", "type": "function", "function": {"name": "tool_)" + std::to_string(i % 10) +
-                  R"(", "arguments": {"path": "src/file_)" + n + R"(.cc", "line": )" + n + R"(, "flags": ["a", "b"]}}}])";
+      messages += R"(, "tool_calls": [{"id": "c)" + n + R"(", "type": "function", "function": {"name": "tool_)" +
+                  std::to_string(i % 10) + R"(", "arguments": {"path": "src/file_)" + n + R"(.cc", "line": )" + n +
+                  R"(, "flags": ["a", "b"]}}}])";
     }
     messages += "}";
   }
   messages += "]";
   std::string tools = "[";
   for (int i = 0; i < 10; ++i) {
-    tools += std::string(i > 0 ? ", " : "") + R"({"type": "function", "function": {"name": "tool_)" + std::to_string(i) +
-             R"(", "description": "Reads a part of a file.", "parameters": {"type": "object", "properties": {"path": {"type": "string",
-             "description": "Path below the root"}, "line": {"type": "integer", "description": "First line"}, "flags": {"type": "array",
+    tools +=
+        std::string(i > 0 ? ", " : "") + R"({"type": "function", "function": {"name": "tool_)" + std::to_string(i) +
+        R"(", "description": "Reads a part of a file.", "parameters": {"type": "object",
+        "properties": {"path": {"type": "string",
+             "description": "Path below the root"}, "line": {"type": "integer", "description": "First line"},
+        "flags": {"type": "array",
              "description": "Flags", "items": {"type": "string"}}}, "required": ["path"]}}})";
   }
   Json c = Json::object();
@@ -75,8 +80,12 @@ void render_with(benchmark::State& state, const char* name, RenderOptions::Mode 
   state.SetBytesProcessed(static_cast<int64_t>(bytes) * static_cast<int64_t>(state.iterations()));
 }
 
-void BM_RenderQwen3Coder(benchmark::State& state) { render_with(state, "qwen3-coder.jinja", RenderOptions::Mode::kStrict); }
-void BM_RenderQwen3CoderLenient(benchmark::State& state) { render_with(state, "qwen3-coder.jinja", RenderOptions::Mode::kLenient); }
+void BM_RenderQwen3Coder(benchmark::State& state) {
+  render_with(state, "qwen3-coder.jinja", RenderOptions::Mode::kStrict);
+}
+void BM_RenderQwen3CoderLenient(benchmark::State& state) {
+  render_with(state, "qwen3-coder.jinja", RenderOptions::Mode::kLenient);
+}
 void BM_RenderQwen3(benchmark::State& state) { render_with(state, "qwen3.jinja", RenderOptions::Mode::kStrict); }
 void BM_RenderGptOss(benchmark::State& state) { render_with(state, "gpt-oss.jinja", RenderOptions::Mode::kLenient); }
 

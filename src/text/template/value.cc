@@ -55,7 +55,8 @@ char* Heap::extend(const char* data, size_t size, size_t extra) { return extend_
 
 RunStart* Heap::extend_runs(const RunStart* data, size_t count, size_t extra) {
   static_assert(sizeof(RunStart) == 8 && std::is_trivially_copyable_v<RunStart>);
-  char* at = extend_in(&runs_, reinterpret_cast<const char*>(data), count * sizeof(RunStart), extra * sizeof(RunStart));
+  char* at =
+      extend_in(&runs_, reinterpret_cast<const char*>(data), count * sizeof(RunStart), extra * sizeof(RunStart));
   return reinterpret_cast<RunStart*>(at);
 }
 
@@ -155,7 +156,8 @@ void Dict::set(Heap& heap, const Value& key, Value value) {
 bool Dict::erase(const Value& key) {
   Value* found = find(key);
   if (found == nullptr) return false;
-  const size_t at = static_cast<size_t>(reinterpret_cast<Entry*>(reinterpret_cast<char*>(found) - offsetof(Entry, value)) - entries);
+  const size_t at = static_cast<size_t>(
+      reinterpret_cast<Entry*>(reinterpret_cast<char*>(found) - offsetof(Entry, value)) - entries);
   std::copy(entries + at + 1, entries + size, entries + at);
   --size;
   if (index_size > 0) {
@@ -264,8 +266,8 @@ const Str* concat(Heap& heap, const Str& a, const Str& b) {
 
 bool origin_at(const Str& s, size_t byte) {
   if (s.run_count == 0) return s.origin;
-  const RunStart* after = std::upper_bound(s.runs, s.runs + s.run_count, byte,
-                                           [](size_t at, const RunStart& r) { return at < r.start; });
+  const RunStart* after =
+      std::upper_bound(s.runs, s.runs + s.run_count, byte, [](size_t at, const RunStart& r) { return at < r.start; });
   return after == s.runs ? s.runs[0].from_template : after[-1].from_template;
 }
 
@@ -364,7 +366,8 @@ bool is_space(uint32_t c) {
          c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-// ---- Equality and hashing, as Python's: 1 == 1.0 == True, lists and tuples differ, order of dict entries does not matter.
+// ---- Equality and hashing, as Python's: 1 == 1.0 == True, lists and tuples differ, order of dict entries does not
+// matter.
 
 namespace {
 

@@ -1,8 +1,8 @@
 // Values of the template language and the memory of one render.
 //
-// Everything a render makes lives in its Heap and dies with it: no reference counts, so no destructor recursion on deep values
-// and no leaks on cycles. Strings carry provenance as the starts of runs; a start list can be extended in place together with
-// the bytes, which makes `s = s + piece` cost the piece only.
+// Everything a render makes lives in its Heap and dies with it: no reference counts, so no destructor recursion on
+// deep values and no leaks on cycles. Strings carry provenance as the starts of runs; a start list can be extended in
+// place together with the bytes, which makes `s = s + piece` cost the piece only.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Failure {
 [[noreturn]] void fail_limit(std::string message);
 
 struct RunStart {
-  uint32_t start;      // byte offset
+  uint32_t start;  // byte offset
   bool from_template;
 };
 
@@ -38,7 +38,7 @@ struct Str {
   uint32_t size = 0;
   uint32_t run_count = 0;
   const RunStart* runs = nullptr;
-  bool origin = true;   // from_template, when run_count == 0
+  bool origin = true;  // from_template, when run_count == 0
   bool ascii = true;
   bool markup = false;  // already escaped for HTML
 
@@ -50,8 +50,27 @@ struct Str {
 
 enum class Tag : uint8_t {
   kMissing,  // no value at all: an unset slot, an absent argument
-  kUndefined, kNone, kBool, kInt, kFloat, kBig, kStr, kList, kTuple, kDict, kRange, kView, kIter, kNamespace,
-  kMacro, kLoop, kCycler, kJoiner, kBuiltin, kMethod, kSelf,
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kBig,
+  kStr,
+  kList,
+  kTuple,
+  kDict,
+  kRange,
+  kView,
+  kIter,
+  kNamespace,
+  kMacro,
+  kLoop,
+  kCycler,
+  kJoiner,
+  kBuiltin,
+  kMethod,
+  kSelf,
 };
 
 struct BigInt;
@@ -93,13 +112,41 @@ struct Value {
   };
   Value() = default;
   static Value none() { return of(Tag::kNone); }
-  static Value boolean(bool v) { Value x = of(Tag::kBool); x.b = v; return x; }
-  static Value integer(int64_t v) { Value x = of(Tag::kInt); x.i = v; return x; }
-  static Value real(double v) { Value x = of(Tag::kFloat); x.f = v; return x; }
-  static Value str(const Str* v) { Value x = of(Tag::kStr); x.s = v; return x; }
-  static Value seq(Tag tag, List* v) { Value x = of(tag); x.list = v; return x; }
-  static Value dictionary(Dict* v) { Value x = of(Tag::kDict); x.dict = v; return x; }
-  static Value of(Tag tag) { Value x; x.tag = tag; return x; }
+  static Value boolean(bool v) {
+    Value x = of(Tag::kBool);
+    x.b = v;
+    return x;
+  }
+  static Value integer(int64_t v) {
+    Value x = of(Tag::kInt);
+    x.i = v;
+    return x;
+  }
+  static Value real(double v) {
+    Value x = of(Tag::kFloat);
+    x.f = v;
+    return x;
+  }
+  static Value str(const Str* v) {
+    Value x = of(Tag::kStr);
+    x.s = v;
+    return x;
+  }
+  static Value seq(Tag tag, List* v) {
+    Value x = of(tag);
+    x.list = v;
+    return x;
+  }
+  static Value dictionary(Dict* v) {
+    Value x = of(Tag::kDict);
+    x.dict = v;
+    return x;
+  }
+  static Value of(Tag tag) {
+    Value x;
+    x.tag = tag;
+    return x;
+  }
 
   bool missing() const { return tag == Tag::kMissing; }
   bool is_undefined() const { return tag == Tag::kUndefined; }
@@ -133,7 +180,8 @@ class Heap {
     for (size_t i = 0; i < n; ++i) new (items + i) T();
     return items;
   }
-  // A buffer of size + extra bytes that begins with data[0, size): `data` itself when it ends where free space begins.
+  // A buffer of size + extra bytes that begins with data[0, size): `data` itself when it ends where free space
+  // begins.
   char* extend(const char* data, size_t size, size_t extra);
   RunStart* extend_runs(const RunStart* data, size_t count, size_t extra);
   size_t used() const { return used_; }
@@ -229,7 +277,10 @@ class StrBuilder {
   const std::vector<RunStart>& runs() const { return runs_; }
   std::string take_text() { return std::move(text_); }
   const Str* finish(Heap& heap) const;
-  void clear() { text_.clear(); runs_.clear(); }
+  void clear() {
+    text_.clear();
+    runs_.clear();
+  }
 
  private:
   void start_run(bool from_template) {
@@ -238,7 +289,8 @@ class StrBuilder {
     }
   }
   void grow(size_t bytes) {
-    if (text_.size() + bytes > limit_) fail_limit("the text grows beyond the limit of " + std::to_string(limit_) + " bytes");
+    if (text_.size() + bytes > limit_)
+      fail_limit("the text grows beyond the limit of " + std::to_string(limit_) + " bytes");
   }
   std::string text_;
   std::vector<RunStart> runs_;

@@ -9,7 +9,11 @@ namespace {
 constexpr Marker kStarts[] = {{"<｜tool▁calls▁begin｜>"}, {"<｜tool▁call▁begin｜>"}};
 constexpr Marker kNexts[] = {{"<｜tool▁call▁begin｜>"}};
 constexpr Marker kSwallow[] = {{"<｜tool▁call▁end｜>"}, {"<｜tool▁calls▁end｜>"}};
-constexpr NamedCallsStyle kStyle = {.layout = {.starts = kStarts, .swallow = kSwallow, .nexts = kNexts, .think_open = {"<think>"}, .think_close = {"</think>"}},
+constexpr NamedCallsStyle kStyle = {.layout = {.starts = kStarts,
+                                               .swallow = kSwallow,
+                                               .nexts = kNexts,
+                                               .think_open = {"<think>"},
+                                               .think_close = {"</think>"}},
                                     .open = {"<｜tool▁call▁begin｜>"},
                                     .separator = {"<｜tool▁sep｜>"}};
 
@@ -18,6 +22,7 @@ std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_n
 constexpr std::string_view kMarks[] = {"<｜tool▁sep｜>"};
 }  // namespace
 
-const AnswerFormat kDeepseekV31 = {"deepseek_v31", "name and JSON between DeepSeek tool tokens, <think> reasoning", kMarks, make};
+const AnswerFormat kDeepseekV31 = {"deepseek_v31", "name and JSON between DeepSeek tool tokens, <think> reasoning",
+                                   kMarks, make};
 
 }  // namespace bora::text

@@ -166,6 +166,7 @@ std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return std::m
 constexpr std::string_view kMarks[] = {"<|tool_call>call:", "<|tool_call>"};
 }  // namespace
 
-const AnswerFormat kGemma4 = {"gemma4", "call:NAME{...} between the Gemma 4 tool tokens, thought channel", kMarks, make};
+const AnswerFormat kGemma4 = {"gemma4", "call:NAME{...} between the Gemma 4 tool tokens, thought channel", kMarks,
+                              make};
 
 }  // namespace bora::text

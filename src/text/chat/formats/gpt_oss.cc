@@ -4,7 +4,6 @@
 #include "text/chat/formats.h"
 #include "text/chat/machine.h"
 
-
 namespace bora::text {
 
 namespace {
@@ -17,7 +16,10 @@ constexpr size_t kMaxHeader = 1024;
 // Every message is read as a "call" of the machine; only those with a recipient become one.
 class GptOss final : public Machine {
  public:
-  explicit GptOss(const AnswerOptions& options) : Machine(options, {.starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = kNoStop, .think_close = kNoStop}) {}
+  explicit GptOss(const AnswerOptions& options)
+      : Machine(
+            options,
+            {.starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = kNoStop, .think_close = kNoStop}) {}
 
  protected:
   void begin(size_t which, bool) override {

@@ -7,7 +7,9 @@ namespace bora::text {
 namespace {
 
 constexpr Marker kStarts[] = {{"<|tool_call|>"}};
-constexpr JsonCallsStyle kStyle = {.layout = {.starts = kStarts, .swallow = {}, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}};
+constexpr JsonCallsStyle kStyle = {
+    .layout = {
+        .starts = kStarts, .swallow = {}, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}};
 
 std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_json_calls(options, kStyle); }
 

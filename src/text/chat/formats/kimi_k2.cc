@@ -14,11 +14,16 @@ constexpr Marker kSwallow[] = {{"<|tool_call_end|>"}, {"<|tool_calls_section_end
 std::string name_of(std::string_view id) {
   if (id.starts_with("functions.")) id.remove_prefix(10);
   const size_t colon = id.rfind(':');
-  if (colon != std::string_view::npos && id.find_first_not_of("0123456789", colon + 1) == std::string_view::npos) id = id.substr(0, colon);
+  if (colon != std::string_view::npos && id.find_first_not_of("0123456789", colon + 1) == std::string_view::npos)
+    id = id.substr(0, colon);
   return std::string(id);
 }
 
-constexpr NamedCallsStyle kStyle = {.layout = {.starts = kStarts, .swallow = kSwallow, .nexts = kNexts, .think_open = {"<think>"}, .think_close = {"</think>"}},
+constexpr NamedCallsStyle kStyle = {.layout = {.starts = kStarts,
+                                               .swallow = kSwallow,
+                                               .nexts = kNexts,
+                                               .think_open = {"<think>"},
+                                               .think_close = {"</think>"}},
                                     .open = {"<|tool_call_begin|>"},
                                     .separator = {"<|tool_call_argument_begin|>"},
                                     .name_of = name_of};
@@ -28,6 +33,7 @@ std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_n
 constexpr std::string_view kMarks[] = {"<|tool_calls_section_begin|>"};
 }  // namespace
 
-const AnswerFormat kKimiK2 = {"kimi_k2", "functions.NAME:INDEX and JSON between Kimi tool tokens, <think> reasoning", kMarks, make};
+const AnswerFormat kKimiK2 = {"kimi_k2", "functions.NAME:INDEX and JSON between Kimi tool tokens, <think> reasoning",
+                              kMarks, make};
 
 }  // namespace bora::text

@@ -13,7 +13,11 @@ constexpr Marker kSwallow[] = {{"<|tool_call_end|>"}};
 class Lfm2 final : public Machine {
  public:
   explicit Lfm2(const AnswerOptions& options)
-      : Machine(options, {.starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}) {}
+      : Machine(options, {.starts = kStarts,
+                          .swallow = kSwallow,
+                          .nexts = {},
+                          .think_open = {"<think>"},
+                          .think_close = {"</think>"}}) {}
 
  protected:
   void begin(size_t, bool) override { restart(false); }
@@ -25,21 +29,27 @@ class Lfm2 final : public Machine {
       bool ok = true;
       switch (phase_) {
         case Phase::kLead:
-          if (c == '[' && !list_) list_ = true;
-          else if (!space) phase_ = Phase::kName;
+          if (c == '[' && !list_)
+            list_ = true;
+          else if (!space)
+            phase_ = Phase::kName;
           if (phase_ == Phase::kName) continue;
           break;
         case Phase::kName:
-          if (c == '(') ok = end_name();
-          else text_.push_back(c);
+          if (c == '(')
+            ok = end_name();
+          else
+            text_.push_back(c);
           ok = ok && text_.size() <= 256;
           break;
         case Phase::kFirst:
           if (c == ')') return end_call();
           [[fallthrough]];
         case Phase::kKey:
-          if (c == '=' && !text_.empty()) ok = end_key();
-          else if (!space) text_.push_back(c);
+          if (c == '=' && !text_.empty())
+            ok = end_key();
+          else if (!space)
+            text_.push_back(c);
           ok = ok && text_.size() <= 256;
           break;
         case Phase::kValue: {

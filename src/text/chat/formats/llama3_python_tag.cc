@@ -8,7 +8,11 @@ namespace {
 
 constexpr Marker kStarts[] = {{"<|python_tag|>"}};
 constexpr Marker kSwallow[] = {{"<|eom_id|>"}, {"<|eot_id|>"}};
-constexpr JsonCallsStyle kStyle = {.layout = {.starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}},
+constexpr JsonCallsStyle kStyle = {.layout = {.starts = kStarts,
+                                              .swallow = kSwallow,
+                                              .nexts = {},
+                                              .think_open = {"<think>"},
+                                              .think_close = {"</think>"}},
                                    .brace_starts = false,
                                    .need_arguments = true,
                                    .known_names = false,
@@ -19,6 +23,7 @@ std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_j
 constexpr std::string_view kMarks[] = {"<|python_tag|>"};
 }  // namespace
 
-const AnswerFormat kLlama3PythonTag = {"llama3_python_tag", "JSON objects behind the <|python_tag|> token", kMarks, make};
+const AnswerFormat kLlama3PythonTag = {"llama3_python_tag", "JSON objects behind the <|python_tag|> token", kMarks,
+                                       make};
 
 }  // namespace bora::text

@@ -9,7 +9,11 @@ namespace {
 constexpr Marker kStarts[] = {{"<minimax:tool_call>"}};
 constexpr Marker kNexts[] = {{"<invoke name=\"", false}, {"<minimax:tool_call>"}};
 constexpr Marker kSwallow[] = {{"</minimax:tool_call>"}};
-constexpr TaggedCallsStyle kStyle = {.layout = {.starts = kStarts, .swallow = kSwallow, .nexts = kNexts, .think_open = {"<think>"}, .think_close = {"</think>"}},
+constexpr TaggedCallsStyle kStyle = {.layout = {.starts = kStarts,
+                                                .swallow = kSwallow,
+                                                .nexts = kNexts,
+                                                .think_open = {"<think>"},
+                                                .think_close = {"</think>"}},
                                      .name_open = {"<invoke name=\"", false},
                                      .name_stop = "\"",
                                      .name_close = {"\">", false},
@@ -24,6 +28,7 @@ std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_t
 constexpr std::string_view kMarks[] = {"minimax:tool_call"};
 }  // namespace
 
-const AnswerFormat kMinimaxM2 = {"minimax_m2", "<invoke> and <parameter> tags, types from the schema, <think> reasoning", kMarks, make};
+const AnswerFormat kMinimaxM2 = {
+    "minimax_m2", "<invoke> and <parameter> tags, types from the schema, <think> reasoning", kMarks, make};
 
 }  // namespace bora::text

@@ -8,7 +8,8 @@ namespace {
 
 constexpr Marker kStarts[] = {{"[TOOL_CALLS]"}};
 constexpr JsonCallsStyle kStyle = {
-    .layout = {.starts = kStarts, .swallow = {}, .nexts = {}, .think_open = {"[THINK]"}, .think_close = {"[/THINK]"}}};
+    .layout = {
+        .starts = kStarts, .swallow = {}, .nexts = {}, .think_open = {"[THINK]"}, .think_close = {"[/THINK]"}}};
 
 std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_json_calls(options, kStyle); }
 

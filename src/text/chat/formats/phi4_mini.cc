@@ -9,7 +9,8 @@ namespace {
 constexpr Marker kStarts[] = {{"<|tool_call|>"}};
 constexpr Marker kSwallow[] = {{"<|/tool_call|>"}};
 constexpr JsonCallsStyle kStyle = {
-    .layout = {.starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}};
+    .layout = {
+        .starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}};
 
 std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_json_calls(options, kStyle); }
 

@@ -9,7 +9,8 @@ namespace {
 class Plain final : public Machine {
  public:
   explicit Plain(const AnswerOptions& options)
-      : Machine(options, {.starts = {}, .swallow = {}, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}) {}
+      : Machine(options,
+                {.starts = {}, .swallow = {}, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}}) {}
 
  protected:
   void begin(size_t, bool) override {}
@@ -17,7 +18,6 @@ class Plain final : public Machine {
 };
 
 std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return std::make_unique<Plain>(options); }
-
 
 }  // namespace
 

@@ -8,7 +8,11 @@ namespace {
 
 constexpr Marker kStarts[] = {{"<tool_call>"}, {"<function=", false}};
 constexpr Marker kSwallow[] = {{"</tool_call>"}};
-constexpr TaggedCallsStyle kStyle = {.layout = {.starts = kStarts, .swallow = kSwallow, .nexts = {}, .think_open = {"<think>"}, .think_close = {"</think>"}},
+constexpr TaggedCallsStyle kStyle = {.layout = {.starts = kStarts,
+                                                .swallow = kSwallow,
+                                                .nexts = {},
+                                                .think_open = {"<think>"},
+                                                .think_close = {"</think>"}},
                                      .name_open = {"<function=", false},
                                      .name_stop = ">",
                                      .name_close = {">", false},
@@ -23,6 +27,7 @@ std::unique_ptr<AnswerParser> make(const AnswerOptions& options) { return make_t
 constexpr std::string_view kMarks[] = {"<function="};
 }  // namespace
 
-const AnswerFormat kQwen3Coder = {"qwen3_coder", "<function=...> and <parameter=...> tags, types from the schema", kMarks, make};
+const AnswerFormat kQwen3Coder = {"qwen3_coder", "<function=...> and <parameter=...> tags, types from the schema",
+                                  kMarks, make};
 
 }  // namespace bora::text
