@@ -6,6 +6,7 @@
 #include "text/tokenizer/scored.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/unicode.h"
@@ -50,10 +51,11 @@ std::vector<Merge> merges_of(const ScoredVocab& vocab, const Vocab& index) {
               [](const Merge& a, const Merge& b) { return std::pair(a.left, a.right) < std::pair(b.left, b.right); });
     merges.insert(merges.end(), local.begin(), local.end());
   }
-  std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
+  std::sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
     if (a.score != b.score) return a.score > b.score;
     if (a.left_chars != b.left_chars) return a.left_chars > b.left_chars;
-    return a.right_chars > b.right_chars;
+    if (a.right_chars != b.right_chars) return a.right_chars > b.right_chars;
+    return std::tuple(a.merged, a.left, a.right) < std::tuple(b.merged, b.left, b.right);
   });
   return merges;
 }
