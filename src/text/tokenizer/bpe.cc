@@ -26,13 +26,11 @@ uint64_t mix(uint64_t x) {
 BpeModel::BpeModel(Vocab vocab, BpeConfig config) : vocab_(std::move(vocab)), config_(std::move(config)) {
   affixes_ = !config_.continuing_subword_prefix.empty() || !config_.end_of_word_suffix.empty();
   if (config_.unk_token) unk_id_ = vocab_.find(*config_.unk_token);
-  all_byte_tokens_ = true;
   for (int b = 0; b < 256; ++b) {
     static constexpr char kHex[] = "0123456789ABCDEF";
     const char name[] = {'<', '0', 'x', kHex[b >> 4], kHex[b & 15], '>'};
     const char raw = static_cast<char>(b);
     byte_ids_[b] = config_.raw_bytes ? vocab_.find({&raw, 1}) : vocab_.find({name, 6});
-    all_byte_tokens_ = all_byte_tokens_ && byte_ids_[b] >= 0;
   }
 }
 

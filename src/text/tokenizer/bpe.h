@@ -114,7 +114,6 @@ class BpeModel final : public Model {
   bool affixes_ = false;   // prefix or suffix: symbols depend on their place
   bool seams_ok_ = false;  // cutting at seams is exact
   TokenId byte_ids_[256];  // raw bytes, or the <0xXX> tokens
-  bool all_byte_tokens_ = false;
   std::vector<uint64_t> pairs_;  // key << 22 | rank
   uint64_t pair_mask_ = 0;
   size_t pair_count_ = 0;
