@@ -26,7 +26,8 @@ AddedMatcher::AddedMatcher(const std::vector<const AddedToken*>& tokens, const s
     if (texts[i].empty()) continue;
     uint32_t node = 0;
     for (char c : texts[i]) {
-      auto [it, added] = edges_.try_emplace(uint64_t{node} << 8 | static_cast<uint8_t>(c), static_cast<uint32_t>(nodes_.size()));
+      auto [it, added] =
+          edges_.try_emplace(uint64_t{node} << 8 | static_cast<uint8_t>(c), static_cast<uint32_t>(nodes_.size()));
       if (added) nodes_.emplace_back();
       node = it->second;
     }

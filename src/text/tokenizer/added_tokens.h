@@ -41,8 +41,8 @@ class AddedMatcher {
   // `texts[i]` is what is looked for in place of tokens[i].content. Empty texts are left out.
   AddedMatcher(const std::vector<const AddedToken*>& tokens, const std::vector<std::string>& texts);
   bool empty() const { return nodes_.size() <= 1; }
-  // Appends the parts of `text` in order; together they cover it (but for overlaps of stripped spaces). `filter` null =
-  // all special tokens are recognised.
+  // Appends the parts of `text` in order; together they cover it (but for overlaps of stripped spaces). `filter` null
+  // = all special tokens are recognised.
   void split(std::string_view text, const SpecialFilter* filter, std::vector<AddedSplit>* parts) const;
 
  private:

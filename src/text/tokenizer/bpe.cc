@@ -12,7 +12,9 @@ namespace {
 constexpr int kRankBits = 22;
 constexpr uint64_t kEmptyPair = UINT64_MAX;
 
-uint64_t pair_key(TokenId left, TokenId right) { return static_cast<uint64_t>(left) << 21 | static_cast<uint32_t>(right); }
+uint64_t pair_key(TokenId left, TokenId right) {
+  return static_cast<uint64_t>(left) << 21 | static_cast<uint32_t>(right);
+}
 
 uint64_t mix(uint64_t x) {
   x *= 0x9E3779B97F4A7C15u;
@@ -24,13 +26,11 @@ uint64_t mix(uint64_t x) {
 BpeModel::BpeModel(Vocab vocab, BpeConfig config) : vocab_(std::move(vocab)), config_(std::move(config)) {
   affixes_ = !config_.continuing_subword_prefix.empty() || !config_.end_of_word_suffix.empty();
   if (config_.unk_token) unk_id_ = vocab_.find(*config_.unk_token);
-  all_byte_tokens_ = true;
   for (int b = 0; b < 256; ++b) {
     static constexpr char kHex[] = "0123456789ABCDEF";
     const char name[] = {'<', '0', 'x', kHex[b >> 4], kHex[b & 15], '>'};
     const char raw = static_cast<char>(b);
     byte_ids_[b] = config_.raw_bytes ? vocab_.find({&raw, 1}) : vocab_.find({name, 6});
-    all_byte_tokens_ = all_byte_tokens_ && byte_ids_[b] >= 0;
   }
 }
 
@@ -130,7 +130,8 @@ void BpeModel::build_char_table() {
   chars_.assign(0x10000, -1);
   for (TokenId id = 0; id < vocab_.size(); ++id) {
     std::string_view text = vocab_.text(id);
-    if (text.empty() || text.size() > 3 || text.size() != static_cast<size_t>(utf8_length(static_cast<uint8_t>(text[0])))) {
+    if (text.empty() || text.size() > 3 ||
+        text.size() != static_cast<size_t>(utf8_length(static_cast<uint8_t>(text[0])))) {
       continue;
     }
     size_t pos = 0;
@@ -144,7 +145,8 @@ Status BpeModel::build_seams() {
   size_t words = 64;
   while (words * 64 < pair_count_ * 4) words *= 2;
   seam_bits_.assign(words, 0);
-  // The symbols with which a token can begin or end: its characters, or itself where it can be a first symbol as a whole.
+  // The symbols with which a token can begin or end: its characters, or itself where it can be a first symbol as a
+  // whole.
   auto whole = [&](TokenId id) {
     return id == unk_id_ || (vocab_.text(id).size() == 6 && vocab_.text(id).substr(0, 3) == "<0x");
   };
@@ -205,8 +207,8 @@ bool BpeModel::lookup_short(const PieceKey& key, uint64_t hash, ModelScratch* sc
   return true;
 }
 
-void BpeModel::remember(const PieceKey& key, uint64_t hash, const ShortSlot* slot, size_t first, ModelScratch* scratch,
-                        const std::vector<TokenId>& ids) const {
+void BpeModel::remember(const PieceKey& key, uint64_t hash, const ShortSlot* slot, size_t first,
+                        ModelScratch* scratch, const std::vector<TokenId>& ids) const {
   size_t count = ids.size() - first;
   if (slot) {
     bool self = count == 1 && ids[first] == slot->id;
@@ -408,9 +410,10 @@ size_t BpeModel::merge_in_place(TokenId* symbols, size_t count) const {
   return count;
 }
 
-void BpeModel::merge_long(const TokenId* input, size_t count, ModelScratch* scratch, std::vector<TokenId>* ids) const {
-  // Symbols stay in place; `links` holds {previous, next} of each. A heap entry is rank << 32 | place; it is stale when the
-  // rank at that place has changed.
+void BpeModel::merge_long(const TokenId* input, size_t count, ModelScratch* scratch,
+                          std::vector<TokenId>* ids) const {
+  // Symbols stay in place; `links` holds {previous, next} of each. A heap entry is rank << 32 | place; it is stale
+  // when the rank at that place has changed.
   std::vector<TokenId> symbols(input, input + count);
   std::vector<uint32_t>& links = scratch->links;
   std::vector<uint64_t>& heap = scratch->heap;

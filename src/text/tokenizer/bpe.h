@@ -1,13 +1,16 @@
-// Byte-pair encoding: start from characters (or bytes) and merge the neighbours of lowest rank, leftmost first, until no
-// neighbours have a rank.
+// Byte-pair encoding: start from characters (or bytes) and merge the neighbours of lowest rank, leftmost first, until
+// no neighbours have a rank.
 //
 // How it is fast and still exact:
-// - A piece that is a token is its own encoding only if merging its characters really gives that token; this is checked once
+// - A piece that is a token is its own encoding only if merging its characters really gives that token; this is
+// checked once
 //   per token, on first use, and remembered. Vocabularies hold tokens that merging never reaches.
 // - Pair ranks lie in one table of 64-bit words {left, right, rank}; those of two bytes in a dense grid.
-// - No merge ever joins two characters across a boundary whose character pair occurs at no merge's seam. Text is cut at such
+// - No merge ever joins two characters across a boundary whose character pair occurs at no merge's seam. Text is cut
+// at such
 //   boundaries first (exact, and it keeps stretches short where a model has no splitter).
-// - Long stretches are encoded from left to right with backtracking (see bpe_long.cc), in linear time for runs and near it for
+// - Long stretches are encoded from left to right with backtracking (see bpe_long.cc), in linear time for runs and
+// near it for
 //   everything else. A heap serves where symbols are not simply the text's characters.
 #pragma once
 
@@ -40,7 +43,8 @@ class BpeModel final : public Model {
   void reserve_merges(size_t count);
   // Merges in order of rank. A later merge of the same pair replaces an earlier one. Not ok when there are too many.
   Status add_merge(TokenId left, TokenId right, TokenId merged);
-  // Another pair that gives the last added merge's token, at the same rank: of such pairs the leftmost is merged first.
+  // Another pair that gives the last added merge's token, at the same rank: of such pairs the leftmost is merged
+  // first.
   Status add_equal_merge(TokenId left, TokenId right);
   // The token of left + right (without the prefix of continuing subwords), or -1.
   TokenId merged_id(TokenId left, TokenId right, std::string* scratch) const;
@@ -60,8 +64,8 @@ class BpeModel final : public Model {
   enum : uint32_t { kUnknown = 0, kSelf = 1, kNotSelf = 2 };
   struct ShortSlot {
     PieceKey key;
-    TokenId id;                            // -1 = empty
-    mutable std::atomic<uint32_t> state;   // idempotent: every thread finds the same
+    TokenId id;                           // -1 = empty
+    mutable std::atomic<uint32_t> state;  // idempotent: every thread finds the same
     ShortSlot() : key{0, 0}, id(-1), state(kUnknown) {}
     ShortSlot(const ShortSlot& o) : key(o.key), id(o.id), state(o.state.load(std::memory_order_relaxed)) {}
     ShortSlot& operator=(const ShortSlot&) = delete;
@@ -77,8 +81,8 @@ class BpeModel final : public Model {
 
   void encode_bytes(std::string_view piece, ModelScratch* scratch, std::vector<TokenId>* ids) const;
   void encode_chars(std::string_view piece, ModelScratch* scratch, std::vector<TokenId>* ids) const;
-  void encode_stretch(std::string_view text, const TokenId* symbols, size_t count, bool cacheable, ModelScratch* scratch,
-                      std::vector<TokenId>* ids) const;
+  void encode_stretch(std::string_view text, const TokenId* symbols, size_t count, bool cacheable,
+                      ModelScratch* scratch, std::vector<TokenId>* ids) const;
   bool plain_symbols(std::string_view text, const TokenId* symbols, size_t count) const;
   void char_symbols(std::string_view piece, ModelScratch* scratch) const;
   TokenId char_symbol(std::string_view one, uint32_t cp, bool first, bool last, std::string* buffer) const;
@@ -110,7 +114,6 @@ class BpeModel final : public Model {
   bool affixes_ = false;   // prefix or suffix: symbols depend on their place
   bool seams_ok_ = false;  // cutting at seams is exact
   TokenId byte_ids_[256];  // raw bytes, or the <0xXX> tokens
-  bool all_byte_tokens_ = false;
   std::vector<uint64_t> pairs_;  // key << 22 | rank
   uint64_t pair_mask_ = 0;
   size_t pair_count_ = 0;
@@ -118,10 +121,11 @@ class BpeModel final : public Model {
   std::vector<uint32_t> grid_;   // ranks of two bytes
   std::vector<ShortSlot> short_;
   uint64_t short_mask_ = 0;
-  std::vector<TokenId> chars_;   // token of each character of the basic plane
+  std::vector<TokenId> chars_;  // token of each character of the basic plane
   std::vector<uint64_t> seam_bits_;
   std::vector<uint8_t> longest_;  // length of the longest short token that begins with two given bytes
-  std::unordered_map<uint64_t, std::vector<TokenId>> long_tokens_;  // by the hash of their first 16 bytes, longest first
+  std::unordered_map<uint64_t, std::vector<TokenId>>
+      long_tokens_;  // by the hash of their first 16 bytes, longest first
 };
 
 }  // namespace bora::text

@@ -1,10 +1,11 @@
 // Byte-pair encoding of long stretches from left to right.
 //
-// Tokens t1 ... tn are the encoding of their text exactly when each neighbouring pair is the encoding of its own joint text:
-// the first merge that crossed the border between two of them would also be made when the two are encoded alone, because until
-// then nothing has come in from outside. So the encoding is found by walking: at each place the longest token that agrees with
-// the token before it; where none does, one step back. The encoding of a prefix is unique, so a place that failed once fails
-// always and is marked dead. Each place is left at most once, whatever the text.
+// Tokens t1 ... tn are the encoding of their text exactly when each neighbouring pair is the encoding of its own
+// joint text: the first merge that crossed the border between two of them would also be made when the two are encoded
+// alone, because until then nothing has come in from outside. So the encoding is found by walking: at each place the
+// longest token that agrees with the token before it; where none does, one step back. The encoding of a prefix is
+// unique, so a place that failed once fails always and is marked dead. Each place is left at most once, whatever the
+// text.
 #include <algorithm>
 
 #include "text/tokenizer/bpe.h"

@@ -1,7 +1,8 @@
-// The fast ways of byte-pair encoding against a plain one: merge the leftmost pair of lowest rank until there is none.
-#include <gtest/gtest.h>
-
+// The fast ways of byte-pair encoding against a plain one: merge the leftmost pair of lowest rank until there is
+// none.
 #include "text/tokenizer/bpe.h"
+
+#include <gtest/gtest.h>
 
 #include <map>
 #include <random>
@@ -35,8 +36,8 @@ struct Plain {
   }
 };
 
-// A random vocabulary over a small alphabet. Some merge lists are not in the order in which their tokens arise, and some tokens
-// come from several pairs.
+// A random vocabulary over a small alphabet. Some merge lists are not in the order in which their tokens arise, and
+// some tokens come from several pairs.
 Plain random_plain(std::mt19937_64* rng, int letters, int merges) {
   Plain p;
   for (int i = 0; i < letters; ++i) p.tokens.push_back(std::string(1, static_cast<char>('a' + i)));
@@ -73,7 +74,8 @@ std::unique_ptr<BpeModel> model_of(const Plain& p, bool raw) {
   auto model = std::make_unique<BpeModel>(std::move(vocab), config);
   std::map<size_t, std::pair<std::pair<TokenId, TokenId>, TokenId>> order;
   for (const auto& [pair, value] : p.merges) order[value.first] = {pair, value.second};
-  for (const auto& [rank, merge] : order) EXPECT_TRUE(model->add_merge(merge.first.first, merge.first.second, merge.second).ok());
+  for (const auto& [rank, merge] : order)
+    EXPECT_TRUE(model->add_merge(merge.first.first, merge.first.second, merge.second).ok());
   EXPECT_TRUE(model->finish().ok());
   return model;
 }
@@ -95,7 +97,8 @@ TEST(Bpe, EqualsPlainMergingOnRandomVocabularies) {
         for (size_t i = 0; i < length; ++i) text.push_back(static_cast<char>('a' + rng() % used));
         std::vector<TokenId> ids;
         model->encode(text, text.data() + text.size(), &fresh, &ids);
-        ASSERT_EQ(ids, plain.encode(text)) << "seed " << seed << " round " << round << " raw " << raw << " text " << text;
+        ASSERT_EQ(ids, plain.encode(text))
+            << "seed " << seed << " round " << round << " raw " << raw << " text " << text;
       }
     }
   }

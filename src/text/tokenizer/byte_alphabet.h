@@ -13,7 +13,7 @@ uint32_t byte_to_alphabet(uint8_t byte);
 inline int alphabet_to_byte(uint32_t cp) {
   if ((cp >= 0x21 && cp <= 0x7E) || (cp >= 0xA1 && cp <= 0xFF && cp != 0xAD)) return static_cast<int>(cp);
   if (cp < 0x100 || cp > 0x143) return -1;
-  if (cp <= 0x120) return static_cast<int>(cp - 0x100);       // 0x00-0x20
+  if (cp <= 0x120) return static_cast<int>(cp - 0x100);         // 0x00-0x20
   if (cp <= 0x142) return static_cast<int>(cp - 0x121 + 0x7F);  // 0x7F-0xA0
   return 0xAD;
 }

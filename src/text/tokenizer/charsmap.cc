@@ -26,7 +26,8 @@ class Charsmap final : public Normalizer {
   }
 
  private:
-  // Value and length of a prefix of `text` that the trie holds; length 0 when none. Out-of-range offsets end the walk.
+  // Value and length of a prefix of `text` that the trie holds; length 0 when none. Out-of-range offsets end the
+  // walk.
   struct Match {
     size_t length = 0;
     uint32_t value = 0;
@@ -81,7 +82,8 @@ class Charsmap final : public Normalizer {
       while (end < text.size()) {
         size_t next = end;
         uint32_t cp = utf8_next(text.data(), &next);
-        if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last), static_cast<utf8proc_int32_t>(cp), &state)) {
+        if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last), static_cast<utf8proc_int32_t>(cp),
+                                             &state)) {
           break;
         }
         last = cp;
@@ -120,7 +122,8 @@ Result<std::unique_ptr<Normalizer>> make_charsmap(std::string blob, bool longest
   uint32_t size = 0;
   if (blob.size() < 4) return data_loss("precompiled_charsmap: shorter than its header");
   std::memcpy(&size, blob.data(), 4);
-  if (size % 4 != 0 || size > blob.size() - 4) return data_loss("precompiled_charsmap: size of the trie does not fit the blob");
+  if (size % 4 != 0 || size > blob.size() - 4)
+    return data_loss("precompiled_charsmap: size of the trie does not fit the blob");
   std::vector<uint32_t> trie(size / 4);
   if (size > 0) std::memcpy(trie.data(), blob.data() + 4, size);
   return std::unique_ptr<Normalizer>(std::make_unique<Charsmap>(std::move(trie), blob.substr(4 + size), longest));
@@ -132,8 +135,12 @@ bool decode_base64(std::string_view text, std::string* out) {
   uint32_t bits = 0;
   int count = 0;
   for (char c : text) {
-    int v = c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52
-            : c == '+' ? 62 : c == '/' ? 63 : -1;
+    int v = c >= 'A' && c <= 'Z'   ? c - 'A'
+            : c >= 'a' && c <= 'z' ? c - 'a' + 26
+            : c >= '0' && c <= '9' ? c - '0' + 52
+            : c == '+'             ? 62
+            : c == '/'             ? 63
+                                   : -1;
     if (v < 0) return false;
     bits = bits << 6 | static_cast<uint32_t>(v);
     count += 6;

@@ -103,9 +103,9 @@ TEST(ComponentFixture, EveryLineEqualsTheReference) {
   auto lines = testing::lines_of(testing::read_file(path));
   ASSERT_EQ(lines.size(), 1076u);
   const std::map<std::string, void (*)(const Json&, const Json&)> checks = {{"normalizer", check_normalizer},
-                                                                          {"pre_tokenizer", check_pre_tokenizer},
-                                                                          {"decoder", check_decoder},
-                                                                          {"post_processor", check_post_processor}};
+                                                                            {"pre_tokenizer", check_pre_tokenizer},
+                                                                            {"decoder", check_decoder},
+                                                                            {"post_processor", check_post_processor}};
   for (const std::string& line : lines) {
     auto row = Json::parse(line);
     ASSERT_TRUE(row.ok());

@@ -363,14 +363,17 @@ class Ctc final : public WholeStep<Ctc> {
 StepPtr make_join_step() { return std::make_unique<Join>(); }
 StepPtr make_fuse_step() { return std::make_unique<Fuse>(); }
 StepPtr make_byte_level_step() { return std::make_unique<ByteLevel>(); }
-StepPtr make_byte_fallback_step(bool streaming, bool fused) { return std::make_unique<ByteFallback>(streaming, fused); }
+StepPtr make_byte_fallback_step(bool streaming, bool fused) {
+  return std::make_unique<ByteFallback>(streaming, fused);
+}
 StepPtr make_strip_step(StripSpec spec) { return std::make_unique<Strip>(std::move(spec)); }
 StepPtr make_replace_step(std::string pattern, std::string content, bool fused) {
   return std::make_unique<Replace>(std::move(pattern), std::move(content), fused);
 }
 Result<StepPtr> make_replace_regex_step(std::string_view pattern, std::string content, bool fused) {
   BORA_ASSIGN(auto regex, Regex::compile(pattern));
-  return StepPtr(std::make_unique<ReplaceRegex>(std::shared_ptr<const Regex>(std::move(regex)), std::move(content), fused));
+  return StepPtr(
+      std::make_unique<ReplaceRegex>(std::shared_ptr<const Regex>(std::move(regex)), std::move(content), fused));
 }
 StepPtr make_metaspace_step(std::string replacement, bool strip_first, bool fused) {
   return std::make_unique<Metaspace>(std::move(replacement), strip_first, fused);
@@ -378,7 +381,9 @@ StepPtr make_metaspace_step(std::string replacement, bool strip_first, bool fuse
 StepPtr make_word_piece_step(std::string prefix, bool cleanup, bool fused) {
   return std::make_unique<WordPiece>(std::move(prefix), cleanup, fused);
 }
-StepPtr make_suffix_step(std::string suffix, bool fused) { return std::make_unique<Suffix>(std::move(suffix), fused); }
+StepPtr make_suffix_step(std::string suffix, bool fused) {
+  return std::make_unique<Suffix>(std::move(suffix), fused);
+}
 StepPtr make_ctc_step(CtcSpec spec) { return std::make_unique<Ctc>(std::move(spec)); }
 
 }  // namespace bora::text

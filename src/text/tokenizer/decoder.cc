@@ -12,7 +12,9 @@ namespace bora::text {
 class ChainLink final : public DecodeStep {
  public:
   ChainLink(DecodeChain* chain, size_t step, std::string* out) : chain_(chain), step_(step), out_(out) {}
-  void token(std::string_view text, bool continues, DecodeStep*) override { chain_->deliver(step_, text, continues, out_); }
+  void token(std::string_view text, bool continues, DecodeStep*) override {
+    chain_->deliver(step_, text, continues, out_);
+  }
   std::unique_ptr<DecodeStep> clone() const override { return nullptr; }
 
  private:
@@ -101,7 +103,7 @@ void replace_all(std::string_view from, std::string_view to, std::string* text) 
 
 void clean_up(std::string* text) {
   static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-      {" .", "."},     {" ?", "?"},   {" !", "!"},               {" ,", ","},   {" ' ", "'"},   {" n't", "n't"},
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kRules) replace_all(from, to, text);
 }
@@ -126,7 +128,8 @@ Status add_strip(const Json& spec, Builder* b) {
   BORA_ASSIGN(std::string content, string_field(spec, "content"));
   BORA_ASSIGN(int64_t start, int_field(spec, "start"));
   BORA_ASSIGN(int64_t stop, int_field(spec, "stop"));
-  if (start < 0 || stop < 0 || utf8_count(content) != 1) return invalid_argument("decoder Strip: bad content, start or stop");
+  if (start < 0 || stop < 0 || utf8_count(content) != 1)
+    return invalid_argument("decoder Strip: bad content, start or stop");
   b->steps.push_back(make_strip_step({content, static_cast<size_t>(start), static_cast<size_t>(stop), b->fused}));
   return ok_status();
 }

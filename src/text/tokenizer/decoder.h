@@ -1,8 +1,8 @@
 // Decoders: token texts back to text, as a chain of small machines that work token by token.
 //
-// One chain serves both uses. Whole-sequence decoding follows the reference exactly; streaming gives text out as soon as
-// nothing that may follow can change it, and differs only in broken runs of byte tokens (the reference throws a whole run
-// away when any byte of it is wrong, which a stream cannot know in time).
+// One chain serves both uses. Whole-sequence decoding follows the reference exactly; streaming gives text out as soon
+// as nothing that may follow can change it, and differs only in broken runs of byte tokens (the reference throws a
+// whole run away when any byte of it is wrong, which a stream cannot know in time).
 #pragma once
 
 #include <memory>

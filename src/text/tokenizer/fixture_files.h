@@ -12,7 +12,6 @@
 #include <random>
 #include <string>
 #include <string_view>
-
 #include <vector>
 
 #include "base/json.h"

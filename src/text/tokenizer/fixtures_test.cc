@@ -1,6 +1,5 @@
 // The golden vectors of the reference library: whole tokenizers and streaming decode.
 #include <gtest/gtest.h>
-
 #include <openssl/sha.h>
 
 #include <map>
@@ -15,10 +14,11 @@ namespace {
 
 using testing::fixture_root;
 
-constexpr const char* kNames[] = {
-    "qwen3",   "gptoss",  "deepseek_v3", "llama3_1",     "minilm",  "smollm2",      "llama_spm", "gemma3",
-    "t_bert",  "t_bert_cased", "t_bytelevel", "t_bytelevel_nfc", "t_clip", "t_csp", "t_gemma", "t_gpt2",
-    "t_llama2", "t_llama2_ms", "t_nofallback", "t_t5",    "t_unigram_bf", "t_wordlevel", "t_wp_plain", "t_xlmr"};
+constexpr const char* kNames[] = {"qwen3",        "gptoss",          "deepseek_v3", "llama3_1",     "minilm",
+                                  "smollm2",      "llama_spm",       "gemma3",      "t_bert",       "t_bert_cased",
+                                  "t_bytelevel",  "t_bytelevel_nfc", "t_clip",      "t_csp",        "t_gemma",
+                                  "t_gpt2",       "t_llama2",        "t_llama2_ms", "t_nofallback", "t_t5",
+                                  "t_unigram_bf", "t_wordlevel",     "t_wp_plain",  "t_xlmr"};
 
 std::string sha256(const std::string& text) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -77,13 +77,15 @@ void check_decoded(const Tokenizer& t, const Json& row, const std::vector<TokenI
     if (const Json* want = row.find(key)) {
       EXPECT_EQ(got, want->as_string()) << row.find("id")->as_string() << " skip " << skip;
     } else {
-      EXPECT_EQ(sha256(got), row.find(key + "_sha256")->as_string()) << row.find("id")->as_string() << " skip " << skip;
+      EXPECT_EQ(sha256(got), row.find(key + "_sha256")->as_string())
+          << row.find("id")->as_string() << " skip " << skip;
     }
   }
 }
 
 // Compares the lines of a file; gives the number that differ.
-size_t compare_lines(const Tokenizer& t, const std::string& name, const std::vector<std::string>& lines, uint64_t seed) {
+size_t compare_lines(const Tokenizer& t, const std::string& name, const std::vector<std::string>& lines,
+                     uint64_t seed) {
   size_t failed = 0;
   size_t run = 0;
   for (size_t i : testing::pick(lines.size(), seed)) {
@@ -126,7 +128,8 @@ TEST(GgufFixture, SmolLm2FromItsModelFile) {
   auto t = testing::smollm2_from_gguf(&why);
   if (!std::filesystem::exists(path)) why = "fixture tok/smollm2.jsonl.xz";
   if (!t || !why.empty()) GTEST_SKIP() << why << " is absent";
-  EXPECT_EQ(compare_lines(*t, "smollm2 from GGUF", testing::lines_of(testing::read_xz(path)), testing::test_seed()), 0u);
+  EXPECT_EQ(compare_lines(*t, "smollm2 from GGUF", testing::lines_of(testing::read_xz(path)), testing::test_seed()),
+            0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TokFixture, ::testing::ValuesIn(kNames),

@@ -16,8 +16,8 @@ namespace bora::text {
 
 inline void use_tokenizer(const Tokenizer& t) {
   const std::string long_run(300, 'a');
-  for (std::string_view text : {std::string_view("Hello  w\u00F6rld 123\n\u4F60\u597D \U0001F600 <s>"), std::string_view("\xE4\xBD"),
-                                std::string_view(""), std::string_view(long_run)}) {
+  for (std::string_view text : {std::string_view("Hello  w\u00F6rld 123\n\u4F60\u597D \U0001F600 <s>"),
+                                std::string_view("\xE4\xBD"), std::string_view(""), std::string_view(long_run)}) {
     std::vector<TokenId> ids;
     t.encode(text, {true, true}, &ids);
     for (TokenId id : ids) BORA_CHECK(id >= 0 && id < t.vocab_size(), "an id outside the vocabulary");

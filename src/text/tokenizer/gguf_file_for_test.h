@@ -57,9 +57,12 @@ struct GgufHead {
           }
         }
       } else {
-        if (type == 4 || type == 5) integers[key] = take<int32_t>(&pos);
-        else if (type == 7) integers[key] = take<uint8_t>(&pos);
-        else pos += kSizes[type];
+        if (type == 4 || type == 5)
+          integers[key] = take<int32_t>(&pos);
+        else if (type == 7)
+          integers[key] = take<uint8_t>(&pos);
+        else
+          pos += kSizes[type];
       }
     }
   }

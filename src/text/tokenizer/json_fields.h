@@ -59,7 +59,8 @@ inline Result<PatternSpec> pattern_field(const Json& object, std::string_view ke
   const Json* v = object.find(key);
   if (v && v->is_object() && v->size() == 1) {
     const auto& [kind, text] = v->members()[0];
-    if (text.is_string() && (kind == "String" || kind == "Regex")) return PatternSpec{text.as_string(), kind == "Regex"};
+    if (text.is_string() && (kind == "String" || kind == "Regex"))
+      return PatternSpec{text.as_string(), kind == "Regex"};
   }
   return wrong_field(key, "{\"String\": text} or {\"Regex\": text}");
 }

@@ -24,7 +24,9 @@ TokenId id_of(const GgufVocab& v, const std::optional<int64_t>& id) {
   return id && *id >= 0 && *id < static_cast<int64_t>(v.tokens.size()) ? static_cast<TokenId>(*id) : -1;
 }
 
-SpecialIds special_of(const GgufVocab& v) { return {id_of(v, v.bos), id_of(v, v.eos), id_of(v, v.unk), id_of(v, v.pad)}; }
+SpecialIds special_of(const GgufVocab& v) {
+  return {id_of(v, v.bos), id_of(v, v.eos), id_of(v, v.unk), id_of(v, v.pad)};
+}
 
 int32_t type_of(const GgufVocab& v, size_t id) { return v.token_types.empty() ? kNormalType : v.token_types[id]; }
 
@@ -42,7 +44,8 @@ std::vector<AddedToken> added_of(const GgufVocab& v) {
   return added;
 }
 
-std::unique_ptr<PostProcessor> surround(const GgufVocab& v, bool bos_default, bool eos_default, TokenId bos, TokenId eos) {
+std::unique_ptr<PostProcessor> surround(const GgufVocab& v, bool bos_default, bool eos_default, TokenId bos,
+                                        TokenId eos) {
   std::vector<TokenId> before;
   std::vector<TokenId> after;
   if (v.add_bos.value_or(bos_default) && bos >= 0) before.push_back(bos);
@@ -63,7 +66,8 @@ Result<BpeSource> bpe_vocab(const GgufVocab& v, bool raw, bool with_control) {
   std::string bytes;
   for (size_t i = 0; i < v.tokens.size(); ++i) {
     auto id = static_cast<TokenId>(i);
-    if (!utf8_valid(v.tokens[i])) return invalid_argument("tokenizer.ggml.tokens: token " + std::to_string(i) + " is not UTF-8");
+    if (!utf8_valid(v.tokens[i]))
+      return invalid_argument("tokenizer.ggml.tokens: token " + std::to_string(i) + " is not UTF-8");
     bytes.clear();
     if (!raw) bytes.assign(v.tokens[i]);
     if ((type_of(v, i) == kControlType && !with_control) || (raw && !append_from_alphabet(v.tokens[i], &bytes))) {
@@ -76,7 +80,8 @@ Result<BpeSource> bpe_vocab(const GgufVocab& v, bool raw, bool with_control) {
 }
 
 // The model, or null when a merge names a token that the vocabulary does not hold (then *missing is that merge).
-Result<std::unique_ptr<BpeModel>> bpe_from(const GgufVocab& v, BpeSource* source, BpeConfig config, std::string* missing) {
+Result<std::unique_ptr<BpeModel>> bpe_from(const GgufVocab& v, BpeSource* source, BpeConfig config,
+                                           std::string* missing) {
   bool raw = config.raw_bytes;
   auto model = std::make_unique<BpeModel>(std::move(source->vocab), std::move(config));
   model->reserve_merges(v.merges.size());
@@ -84,7 +89,8 @@ Result<std::unique_ptr<BpeModel>> bpe_from(const GgufVocab& v, BpeSource* source
   std::string right;
   for (std::string_view line : v.merges) {
     size_t space = line.find(' ', 1);
-    if (space == std::string_view::npos) return invalid_argument("tokenizer.ggml.merges: \"" + std::string(line) + "\" is no pair");
+    if (space == std::string_view::npos)
+      return invalid_argument("tokenizer.ggml.merges: \"" + std::string(line) + "\" is no pair");
     if (!utf8_valid(line)) return invalid_argument("tokenizer.ggml.merges: a line is not UTF-8");
     left.clear();
     right.clear();
@@ -119,7 +125,8 @@ Status fill_bpe(const GgufVocab& v, const BpeConfig& config, TokenizerParts* par
       return ok_status();
     }
     if (with_control) {
-      return invalid_argument("tokenizer.ggml.merges: \"" + missing + "\" uses or gives a token that is not in the vocabulary");
+      return invalid_argument("tokenizer.ggml.merges: \"" + missing +
+                              "\" uses or gives a token that is not in the vocabulary");
     }
   }
   return ok_status();
@@ -176,7 +183,8 @@ TokenizerResult load_gpt2(const GgufVocab& v) {
   for (std::string_view name : kSpaceMarked) {
     if (v.pre == name) return load_space_marked_bpe(v);
   }
-  if (v.pre.empty()) return invalid_argument("tokenizer.ggml.pre is absent: the split pattern of this model is unknown");
+  if (v.pre.empty())
+    return invalid_argument("tokenizer.ggml.pre is absent: the split pattern of this model is unknown");
   const GgufPre* pre = find_gguf_pre(v.pre);
   if (!pre) return unimplemented("tokenizer.ggml.pre \"" + std::string(v.pre) + "\" is not known");
   if (v.merges.empty()) return invalid_argument("tokenizer.ggml.merges is absent");
@@ -199,7 +207,8 @@ TokenizerResult load_gpt2(const GgufVocab& v) {
 // Types, scores and rules that "llama" and "t5" share.
 Result<ScoredVocab> scored_of(const GgufVocab& v) {
   ScoredVocab s;
-  if (v.scores.size() != v.tokens.size()) return invalid_argument("tokenizer.ggml.scores: one score a token is needed");
+  if (v.scores.size() != v.tokens.size())
+    return invalid_argument("tokenizer.ggml.scores: one score a token is needed");
   s.tokens.assign(v.tokens.begin(), v.tokens.end());
   s.scores.assign(v.scores.begin(), v.scores.end());
   for (float score : s.scores) {
@@ -207,7 +216,8 @@ Result<ScoredVocab> scored_of(const GgufVocab& v) {
   }
   for (size_t i = 0; i < s.tokens.size(); ++i) {
     int32_t type = type_of(v, i);
-    if (type < 0 || type > 6) return unimplemented("tokenizer.ggml.token_type " + std::to_string(type) + " is not known");
+    if (type < 0 || type > 6)
+      return unimplemented("tokenizer.ggml.token_type " + std::to_string(type) + " is not known");
     s.types.push_back(type == 0 ? PieceType::kNormal : static_cast<PieceType>(type));
   }
   return s;
@@ -245,7 +255,8 @@ TokenizerResult load_bert(const GgufVocab& v) {
   std::string text;
   for (size_t i = 0; i < v.tokens.size(); ++i) {
     std::string_view token = v.tokens[i];
-    if (!utf8_valid(token)) return invalid_argument("tokenizer.ggml.tokens: token " + std::to_string(i) + " is not UTF-8");
+    if (!utf8_valid(token))
+      return invalid_argument("tokenizer.ggml.tokens: token " + std::to_string(i) + " is not UTF-8");
     bool normal = type_of(v, i) == kNormalType && !(token.size() > 2 && token.front() == '[' && token.back() == ']');
     text.assign(token);
     if (normal && token.substr(0, kMark.size()) == kMark) {
@@ -256,7 +267,8 @@ TokenizerResult load_bert(const GgufVocab& v) {
     // A vocabulary with capitals was made without lower-casing.
     bool capital = normal && std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isupper(c); });
     if (capital) bert.lowercase = bert.strip_accents = false;
-    if (!vocab.add(static_cast<TokenId>(i), text, false)) return invalid_argument("tokenizer.ggml.tokens: too many tokens");
+    if (!vocab.add(static_cast<TokenId>(i), text, false))
+      return invalid_argument("tokenizer.ggml.tokens: too many tokens");
   }
   parts.special = special_of(v);
   TokenId unk = parts.special.unk >= 0 ? parts.special.unk : vocab.find("[UNK]");
@@ -287,8 +299,13 @@ TokenizerResult load_none(const GgufVocab&) {
 
 using Loader = TokenizerResult (*)(const GgufVocab&);
 constexpr std::pair<std::string_view, Loader> kLoaders[] = {
-    {"gpt2", load_gpt2}, {"llama", load_llama}, {"bert", load_bert}, {"t5", load_t5},
-    {"gemma4", load_space_marked_bpe}, {"none", load_none}, {"no_vocab", load_none},
+    {"gpt2", load_gpt2},
+    {"llama", load_llama},
+    {"bert", load_bert},
+    {"t5", load_t5},
+    {"gemma4", load_space_marked_bpe},
+    {"none", load_none},
+    {"no_vocab", load_none},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // tokenizer.json and tokenizer_config.json.
 //
-// The vocabulary and the merges are read straight from simdjson's on-demand parser; everything else is small and goes through
-// a value tree. Texts of byte-level vocabularies are turned into bytes as they are read.
+// The vocabulary and the merges are read straight from simdjson's on-demand parser; everything else is small and goes
+// through a value tree. Texts of byte-level vocabularies are turned into bytes as they are read.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -105,7 +105,8 @@ struct VocabReader {
   std::string buffer;
 
   Status add(std::string_view text, int64_t id) {
-    if (id < 0 || id > Vocab::kMaxId) return invalid_argument("vocab: id of \"" + std::string(text) + "\" is out of range");
+    if (id < 0 || id > Vocab::kMaxId)
+      return invalid_argument("vocab: id of \"" + std::string(text) + "\" is out of range");
     auto token = static_cast<TokenId>(id);
     std::string_view stored = text;
     if (raw) {
@@ -146,7 +147,8 @@ Status merge_sides(od::value value, std::string_view* left, std::string_view* ri
     std::string_view line;
     if (auto error = value.get_string().get(line)) return bad_json(error);
     size_t space = line.find(' ', line.empty() || line[0] != ' ' ? 0 : 1);
-    if (space == std::string_view::npos) return invalid_argument("merges: \"" + std::string(line) + "\" is not a pair");
+    if (space == std::string_view::npos)
+      return invalid_argument("merges: \"" + std::string(line) + "\" is not a pair");
     *left = line.substr(0, space);
     *right = line.substr(space + 1);
     return ok_status();
@@ -322,10 +324,11 @@ Result<std::unique_ptr<Model>> read_word_piece(od::document* doc, const Head& he
   if (longest < 0) return wrong_field("max_input_chars_per_word", "at least 0");
   VocabReader reader;
   BORA_TRY(read_vocab_object(doc, &reader));
-  if (reader.vocab.find(unk) < 0) return invalid_argument("model WordPiece: unk_token \"" + unk + "\" is not in the vocabulary");
+  if (reader.vocab.find(unk) < 0)
+    return invalid_argument("model WordPiece: unk_token \"" + unk + "\" is not in the vocabulary");
   parts->text_rules.continuing_prefix = prefix;
-  return std::unique_ptr<Model>(
-      std::make_unique<WordPieceModel>(std::move(reader.vocab), unk, std::move(prefix), static_cast<size_t>(longest)));
+  return std::unique_ptr<Model>(std::make_unique<WordPieceModel>(std::move(reader.vocab), unk, std::move(prefix),
+                                                                 static_cast<size_t>(longest)));
 }
 
 Result<std::unique_ptr<Model>> read_word_level(od::document* doc, const Head& head, TokenizerParts*) {
@@ -357,7 +360,8 @@ Result<std::vector<AddedToken>> read_added(const Json& root) {
   for (const Json& item : list->items()) {
     AddedToken a;
     BORA_ASSIGN(int64_t id, int_field(item, "id"));
-    if (id < 0 || id > Vocab::kMaxId) return invalid_argument("added_tokens: id " + std::to_string(id) + " is out of range");
+    if (id < 0 || id > Vocab::kMaxId)
+      return invalid_argument("added_tokens: id " + std::to_string(id) + " is out of range");
     a.id = static_cast<TokenId>(id);
     BORA_ASSIGN(a.content, string_field(item, "content"));
     BORA_ASSIGN(a.special, bool_field(item, "special", false));
@@ -392,7 +396,8 @@ Result<TokenizerParts> read_parts(od::document* doc) {
   BORA_ASSIGN_CONTEXT(parts.normalizer, normalizer_from_json(member(head.root, "normalizer")), "normalizer");
   BORA_ASSIGN_CONTEXT(parts.pre_tokenizer, pretokenizer_from_json(member(head.root, "pre_tokenizer"), &parts.tail),
                       "pre_tokenizer");
-  BORA_ASSIGN_CONTEXT(parts.post_processor, post_processor_from_json(member(head.root, "post_processor")), "post_processor");
+  BORA_ASSIGN_CONTEXT(parts.post_processor, post_processor_from_json(member(head.root, "post_processor")),
+                      "post_processor");
   BORA_ASSIGN_CONTEXT(parts.decoder, Decoder::from_json(member(head.root, "decoder")), "decoder");
   BORA_ASSIGN_CONTEXT(parts.added, read_added(head.root), "added_tokens");
   if (uses_metaspace(head.root)) parts.text_rules.space = "\u2581";
@@ -412,7 +417,8 @@ Result<TokenizerParts> read_parts(od::document* doc) {
 
 }  // namespace
 
-Result<std::unique_ptr<Tokenizer>> tokenizer_from_json(std::string_view tokenizer_json, std::string_view config_json) {
+Result<std::unique_ptr<Tokenizer>> tokenizer_from_json(std::string_view tokenizer_json,
+                                                       std::string_view config_json) {
   simdjson::padded_string padded(tokenizer_json);
   od::parser parser;
   od::document doc;

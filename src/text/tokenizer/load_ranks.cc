@@ -1,7 +1,7 @@
 // Rank files: tiktoken's "base64 rank" lines and Mistral's tekken.json.
 //
-// A token's rank is its place in the merge order: of two neighbours whose joint bytes are a token, those of lowest rank are
-// joined first. A piece that is a token as a whole is that token.
+// A token's rank is its place in the merge order: of two neighbours whose joint bytes are a token, those of lowest
+// rank are joined first. A piece that is a token as a whole is that token.
 #include <algorithm>
 #include <charconv>
 
@@ -23,7 +23,8 @@ Result<std::unique_ptr<BpeModel>> ranked_model(const std::vector<RankedToken>& t
   vocab.reserve(tokens.size() + 1024, tokens.size() * 8);
   for (const RankedToken& t : tokens) {
     if (t.bytes.empty()) return invalid_argument("ranks: the token of id " + std::to_string(t.id) + " is empty");
-    if (!vocab.add(t.id, t.bytes, false)) return invalid_argument("ranks: id " + std::to_string(t.id) + " is taken or too large");
+    if (!vocab.add(t.id, t.bytes, false))
+      return invalid_argument("ranks: id " + std::to_string(t.id) + " is taken or too large");
   }
   BpeConfig config;
   config.raw_bytes = true;
@@ -66,10 +67,26 @@ AddedToken special_token(TokenId id, std::string text, bool control) {
 }
 
 // What tekken files without a "special_tokens" list mean by their first ids.
-constexpr std::string_view kTekkenSpecials[] = {
-    "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
-    "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
-    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"};
+constexpr std::string_view kTekkenSpecials[] = {"<unk>",
+                                                "<s>",
+                                                "</s>",
+                                                "[INST]",
+                                                "[/INST]",
+                                                "[AVAILABLE_TOOLS]",
+                                                "[/AVAILABLE_TOOLS]",
+                                                "[TOOL_RESULTS]",
+                                                "[/TOOL_RESULTS]",
+                                                "[TOOL_CALLS]",
+                                                "[IMG]",
+                                                "<pad>",
+                                                "[IMG_BREAK]",
+                                                "[IMG_END]",
+                                                "[PREFIX]",
+                                                "[MIDDLE]",
+                                                "[SUFFIX]",
+                                                "[SYSTEM_PROMPT]",
+                                                "[/SYSTEM_PROMPT]",
+                                                "[TOOL_CONTENT]"};
 
 Result<std::vector<AddedToken>> tekken_specials(const Json& root, int64_t count) {
   std::vector<AddedToken> added;
@@ -80,7 +97,8 @@ Result<std::vector<AddedToken>> tekken_specials(const Json& root, int64_t count)
     for (const Json& item : list->items()) {
       BORA_ASSIGN(int64_t rank, int_field(item, "rank"));
       BORA_ASSIGN(std::string text, string_field(item, "token_str"));
-      if (rank < 0 || rank >= count) return invalid_argument("special_tokens: rank of \"" + text + "\" is out of range");
+      if (rank < 0 || rank >= count)
+        return invalid_argument("special_tokens: rank of \"" + text + "\" is out of range");
       taken[static_cast<size_t>(rank)] = true;
       added.push_back(special_token(static_cast<TokenId>(rank), std::move(text), true));
     }
@@ -91,7 +109,8 @@ Result<std::vector<AddedToken>> tekken_specials(const Json& root, int64_t count)
     }
   }
   for (size_t i = 0; i < taken.size(); ++i) {
-    if (!taken[i]) added.push_back(special_token(static_cast<TokenId>(i), "<SPECIAL_" + std::to_string(i) + ">", true));
+    if (!taken[i])
+      added.push_back(special_token(static_cast<TokenId>(i), "<SPECIAL_" + std::to_string(i) + ">", true));
   }
   return added;
 }
@@ -120,7 +139,8 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_from_tiktoken(std::string_view rank
   std::sort(tokens.begin(), tokens.end(), [](const RankedToken& a, const RankedToken& b) { return a.id < b.id; });
   BORA_ASSIGN(TokenizerParts parts, ranked_parts(tokens, pattern));
   for (const SpecialToken& s : special) {
-    if (parts.model->vocab().has(s.id)) return invalid_argument("special token \"" + s.text + "\": its id is an ordinary token's");
+    if (parts.model->vocab().has(s.id))
+      return invalid_argument("special token \"" + s.text + "\": its id is an ordinary token's");
     parts.added.push_back(special_token(s.id, s.text, true));
   }
   return make_tokenizer(std::move(parts));
@@ -134,7 +154,8 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_from_tekken(std::string_view tekken
   BORA_ASSIGN(int64_t size, int_field(*config, "default_vocab_size"));
   BORA_ASSIGN(int64_t specials, int_field(*config, "default_num_special_tokens"));
   BORA_ASSIGN(const Json* vocab, array_field(root, "vocab"));
-  if (specials < 0 || size < specials || size > Vocab::kMaxId) return wrong_field("default_vocab_size", "at least the specials");
+  if (specials < 0 || size < specials || size > Vocab::kMaxId)
+    return wrong_field("default_vocab_size", "at least the specials");
   std::vector<RankedToken> tokens;
   for (const Json& item : vocab->items()) {
     BORA_ASSIGN(int64_t rank, int_field(item, "rank"));

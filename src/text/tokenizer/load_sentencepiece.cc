@@ -1,7 +1,7 @@
 // SentencePiece's tokenizer.model: a ModelProto with pieces (1), trainer_spec (2) and normalizer_spec (3).
 //
-// The library itself puts no special ids around a text, so add_special adds none. A space before the text is added where a
-// stretch between user-defined symbols begins.
+// The library itself puts no special ids around a text, so add_special adds none. A space before the text is added
+// where a stretch between user-defined symbols begins.
 #include <cmath>
 
 #include "text/tokenizer/protobuf_reader.h"
@@ -23,7 +23,8 @@ Status read_piece(std::string_view message, ScoredVocab* vocab) {
     if (f.number == 3 && f.wire == 0) type = f.value;
   }
   if (!reader.ok()) return broken("piece");
-  if (type < 1 || type > 6) return unimplemented("tokenizer.model: piece type " + std::to_string(type) + " is not known");
+  if (type < 1 || type > 6)
+    return unimplemented("tokenizer.model: piece type " + std::to_string(type) + " is not known");
   if (!std::isfinite(score)) return data_loss("tokenizer.model: a score is not a finite number");
   vocab->tokens.push_back(text);
   vocab->scores.push_back(score);
@@ -64,7 +65,8 @@ Status read_normalizer(std::string_view message, SentencePieceRules* rules) {
     if (f.number == 3 && f.wire == 0) rules->add_dummy_prefix = f.value != 0;
     if (f.number == 4 && f.wire == 0) rules->remove_extra_whitespaces = f.value != 0;
     if (f.number == 5 && f.wire == 0) rules->escape_whitespaces = f.value != 0;
-    if (f.number == 6 && f.wire == 2 && !f.bytes.empty()) return unimplemented("tokenizer.model: normalization_rule_tsv");
+    if (f.number == 6 && f.wire == 2 && !f.bytes.empty())
+      return unimplemented("tokenizer.model: normalization_rule_tsv");
   }
   return reader.ok() ? ok_status() : broken("normalizer_spec");
 }
@@ -86,7 +88,8 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_from_sentencepiece(std::string_view
   if (!reader.ok()) return broken("message");
   if (vocab.tokens.empty()) return data_loss("tokenizer.model: no pieces");
   if (trainer.model_type != 1 && trainer.model_type != 2) {
-    return unimplemented("tokenizer.model: model_type " + std::to_string(trainer.model_type) + " (only unigram and bpe)");
+    return unimplemented("tokenizer.model: model_type " + std::to_string(trainer.model_type) +
+                         " (only unigram and bpe)");
   }
   if (trainer.space_as_suffix) return unimplemented("tokenizer.model: treat_whitespace_as_suffix");
   auto count = static_cast<TokenId>(vocab.tokens.size());

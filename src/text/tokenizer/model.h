@@ -11,8 +11,8 @@
 
 namespace bora::text {
 
-// Ids of short pieces that are not one token, kept between pieces of one call. Direct-mapped and of fixed size; a piece of at
-// most 15 bytes is its own key (bytes, then the length in the last byte).
+// Ids of short pieces that are not one token, kept between pieces of one call. Direct-mapped and of fixed size; a
+// piece of at most 15 bytes is its own key (bytes, then the length in the last byte).
 struct PieceKey {
   uint64_t low;
   uint64_t high;
@@ -59,7 +59,8 @@ struct ModelScratch {
 class Model {
  public:
   virtual ~Model() = default;
-  // Appends the ids of a piece that is not empty. `readable_end`: bytes up to there may be read (not used) beyond the piece.
+  // Appends the ids of a piece that is not empty. `readable_end`: bytes up to there may be read (not used) beyond the
+  // piece.
   virtual void encode(std::string_view piece, const char* readable_end, ModelScratch* scratch,
                       std::vector<TokenId>* ids) const = 0;
   // Token texts by id, as find() sees them.

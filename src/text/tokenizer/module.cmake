@@ -1,5 +1,9 @@
-# -Wno-restrict: g++ 12 warns without cause where strings are joined.
-bora_module(NAME text/tokenizer DEPS base text LIBS pcre2-8 utf8proc simdjson TEST_LIBS lzma crypto OPTIONS -O3 -Wno-restrict)
+# g++ 12 warns without cause (-Wrestrict) where strings are joined.
+set(tokenizer_options -O3)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND tokenizer_options -Wno-restrict)
+endif()
+bora_module(NAME text/tokenizer DEPS base text LIBS pcre2-8 utf8proc simdjson TEST_LIBS lzma crypto OPTIONS ${tokenizer_options})
 
 # The comparison with the reference library, run by hand: tests/text/compare_tokenizers.py
 add_executable(text_tok_ids EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/text/tok_ids.cc)

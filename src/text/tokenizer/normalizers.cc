@@ -35,7 +35,8 @@ void strip_mark(uint32_t cp, std::string* out) {
 }
 
 void nmt_map(uint32_t cp, std::string* out) {
-  bool dropped = (cp >= 0x1 && cp <= 0x8) || cp == 0xB || (cp >= 0xE && cp <= 0x1F) || cp == 0x7F || cp == 0x8F || cp == 0x9F;
+  bool dropped =
+      (cp >= 0x1 && cp <= 0x8) || cp == 0xB || (cp >= 0xE && cp <= 0x1F) || cp == 0x7F || cp == 0x8F || cp == 0x9F;
   bool space = cp == 0x9 || cp == 0xA || cp == 0xC || cp == 0xD || cp == 0x1680 || (cp >= 0x200B && cp <= 0x200F) ||
                cp == 0x2028 || cp == 0x2029 || cp == 0x2581 || cp == 0xFEFF || cp == 0xFFFD;
   if (space) {
@@ -80,7 +81,8 @@ class Strip final : public Normalizer {
 
 class ReplaceString final : public Normalizer {
  public:
-  ReplaceString(std::string pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  ReplaceString(std::string pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
   bool apply(std::string_view text, std::string* out) const override {
     if (pattern_.empty()) return false;
     size_t at = text.find(pattern_);
@@ -103,7 +105,8 @@ class ReplaceString final : public Normalizer {
 
 class ReplaceRegex final : public Normalizer {
  public:
-  ReplaceRegex(std::unique_ptr<Regex> regex, std::string content) : regex_(std::move(regex)), content_(std::move(content)) {}
+  ReplaceRegex(std::unique_ptr<Regex> regex, std::string content)
+      : regex_(std::move(regex)), content_(std::move(content)) {}
   bool apply(std::string_view text, std::string* out) const override {
     if (text.empty()) return false;
     out->clear();

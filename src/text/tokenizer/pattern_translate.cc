@@ -1,8 +1,8 @@
 // From Oniguruma's Ruby dialect to PCRE2 (UTF, UCP, MULTILINE): see regex.h.
 //
-// Classes are rewritten member by member. Where the two libraries disagree on what a class holds, the difference is spelled
-// out as code point ranges: letters and marks of later Unicode versions, and \w, which here means letters, marks, decimal
-// digits, letter numbers and connectors.
+// Classes are rewritten member by member. Where the two libraries disagree on what a class holds, the difference is
+// spelled out as code point ranges: letters and marks of later Unicode versions, and \w, which here means letters,
+// marks, decimal digits, letter numbers and connectors.
 #include <algorithm>
 
 #include "text/tokenizer/regex.h"
@@ -18,20 +18,53 @@ struct Property {
 };
 
 constexpr Property kProperties[] = {
-    {"L", kLetterMask}, {"Letter", kLetterMask}, {"M", kMarkMask}, {"N", kNumberMask}, {"P", kPunctMask}, {"S", kSymbolMask},
-    {"Punct", kPunctMask}, {"punct", kPunctMask}, {"Punctuation", kPunctMask}, {"Number", kNumberMask}, {"Mark", kMarkMask},
+    {"L", kLetterMask},
+    {"Letter", kLetterMask},
+    {"M", kMarkMask},
+    {"N", kNumberMask},
+    {"P", kPunctMask},
+    {"S", kSymbolMask},
+    {"Punct", kPunctMask},
+    {"punct", kPunctMask},
+    {"Punctuation", kPunctMask},
+    {"Number", kNumberMask},
+    {"Mark", kMarkMask},
     {"Symbol", kSymbolMask},
-    {"Z", cat_bit(kZs) | cat_bit(kZl) | cat_bit(kZp)}, {"Lu", cat_bit(kLu)}, {"Ll", cat_bit(kLl)}, {"Lt", cat_bit(kLt)},
-    {"Lm", cat_bit(kLm)}, {"Lo", cat_bit(kLo)}, {"Mn", cat_bit(kMn)}, {"Mc", cat_bit(kMc)}, {"Me", cat_bit(kMe)},
-    {"Nd", cat_bit(kNd)}, {"Nl", cat_bit(kNl)}, {"No", cat_bit(kNo)}, {"Pc", cat_bit(kPc)}, {"Pd", cat_bit(kPd)},
-    {"Ps", cat_bit(kPs)}, {"Pe", cat_bit(kPe)}, {"Pi", cat_bit(kPi)}, {"Pf", cat_bit(kPf)}, {"Po", cat_bit(kPo)},
-    {"Sm", cat_bit(kSm)}, {"Sc", cat_bit(kSc)}, {"Sk", cat_bit(kSk)}, {"So", cat_bit(kSo)}, {"Zs", cat_bit(kZs)},
-    {"Zl", cat_bit(kZl)}, {"Zp", cat_bit(kZp)}, {"Cf", cat_bit(kCf)}, {"Cc", cat_bit(kCc)}, {"Co", cat_bit(kCo)},
+    {"Z", cat_bit(kZs) | cat_bit(kZl) | cat_bit(kZp)},
+    {"Lu", cat_bit(kLu)},
+    {"Ll", cat_bit(kLl)},
+    {"Lt", cat_bit(kLt)},
+    {"Lm", cat_bit(kLm)},
+    {"Lo", cat_bit(kLo)},
+    {"Mn", cat_bit(kMn)},
+    {"Mc", cat_bit(kMc)},
+    {"Me", cat_bit(kMe)},
+    {"Nd", cat_bit(kNd)},
+    {"Nl", cat_bit(kNl)},
+    {"No", cat_bit(kNo)},
+    {"Pc", cat_bit(kPc)},
+    {"Pd", cat_bit(kPd)},
+    {"Ps", cat_bit(kPs)},
+    {"Pe", cat_bit(kPe)},
+    {"Pi", cat_bit(kPi)},
+    {"Pf", cat_bit(kPf)},
+    {"Po", cat_bit(kPo)},
+    {"Sm", cat_bit(kSm)},
+    {"Sc", cat_bit(kSc)},
+    {"Sk", cat_bit(kSk)},
+    {"So", cat_bit(kSo)},
+    {"Zs", cat_bit(kZs)},
+    {"Zl", cat_bit(kZl)},
+    {"Zp", cat_bit(kZp)},
+    {"Cf", cat_bit(kCf)},
+    {"Cc", cat_bit(kCc)},
+    {"Co", cat_bit(kCo)},
 };
 constexpr std::string_view kScriptNames[] = {
-    "Han", "Hiragana", "Katakana", "Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Thai", "Hangul", "Devanagari", "Bengali",
-    "Tamil", "Telugu", "Kannada", "Malayalam", "Gujarati", "Gurmukhi", "Sinhala", "Lao", "Tibetan", "Myanmar", "Khmer",
-    "Georgian", "Armenian", "Ethiopic", "Mongolian", "Bopomofo", "Oriya",
+    "Han",      "Hiragana", "Katakana",   "Latin",    "Cyrillic", "Greek",   "Arabic",  "Hebrew",
+    "Thai",     "Hangul",   "Devanagari", "Bengali",  "Tamil",    "Telugu",  "Kannada", "Malayalam",
+    "Gujarati", "Gurmukhi", "Sinhala",    "Lao",      "Tibetan",  "Myanmar", "Khmer",   "Georgian",
+    "Armenian", "Ethiopic", "Mongolian",  "Bopomofo", "Oriya",
 };
 
 void append_hex(uint32_t cp, std::string* out) {
@@ -136,7 +169,8 @@ class Translator {
   }
 
   Status group_head() {
-    static constexpr std::string_view kPlain[] = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:", "(?i)", "(?-i)"};
+    static constexpr std::string_view kPlain[] = {"(?:", "(?=",  "(?!",   "(?<=", "(?<!",
+                                                  "(?>", "(?i:", "(?-i:", "(?i)", "(?-i)"};
     for (std::string_view head : kPlain) {
       if (in_.substr(pos_, head.size()) == head) {
         out_ += head;

@@ -132,7 +132,8 @@ class Pipeline final : public Tokenizer {
     return out;
   }
 
-  std::unique_ptr<StreamDecoder> stream(const DecodeOptions& options, std::span<const TokenId> prompt) const override {
+  std::unique_ptr<StreamDecoder> stream(const DecodeOptions& options,
+                                        std::span<const TokenId> prompt) const override {
     std::unique_ptr<StreamDecoder> s;
     if (p_.decoder.byte_level()) {
       s = std::make_unique<ByteStream>(&texts_, options.skip_special);
@@ -264,7 +265,8 @@ class Pipeline final : public Tokenizer {
       p_.pre_tokenizer->apply(&work->pre);
       const std::string& all = work->pre.text;
       for (PreText::Piece piece : work->pre.pieces) {
-        p_.model->encode({all.data() + piece.begin, piece.end - piece.begin}, all.data() + all.size(), &work->scratch, ids);
+        p_.model->encode({all.data() + piece.begin, piece.end - piece.begin}, all.data() + all.size(), &work->scratch,
+                         ids);
       }
     }
   }
@@ -310,7 +312,8 @@ class Pipeline final : public Tokenizer {
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(TokenizerParts parts) {
   if (!parts.model) return invalid_argument("tokenizer: no model");
   for (const AddedToken& a : parts.added) {
-    if (a.id < 0 || a.id > Vocab::kMaxId) return invalid_argument("added token \"" + a.content + "\": id out of range");
+    if (a.id < 0 || a.id > Vocab::kMaxId)
+      return invalid_argument("added token \"" + a.content + "\": id out of range");
   }
   return std::unique_ptr<Tokenizer>(std::make_unique<Pipeline>(std::move(parts)));
 }

@@ -1,7 +1,7 @@
 // The tokenizer itself: added tokens, normalizer, pre-tokenizer, model, post-processor and decoder put together.
 //
-// Loaders fill TokenizerParts; make_tokenizer() checks and freezes them. Encoding takes working memory from a small pool, so
-// that threads do not wait for each other and short texts do not pay for large buffers.
+// Loaders fill TokenizerParts; make_tokenizer() checks and freezes them. Encoding takes working memory from a small
+// pool, so that threads do not wait for each other and short texts do not pay for large buffers.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,10 @@ namespace bora::text {
 
 // How a token's text turns into the bytes it stands for, outside byte-level vocabularies.
 struct TokenTextRules {
-  std::string space;               // "▁": stands for a space; empty = nothing does
-  bool byte_tokens = false;        // "<0x0A>" is a byte
-  std::string continuing_prefix;   // "##": without it a token begins a word
-  std::string word_end;            // "</w>": stands for a space
+  std::string space;              // "▁": stands for a space; empty = nothing does
+  bool byte_tokens = false;       // "<0x0A>" is a byte
+  std::string continuing_prefix;  // "##": without it a token begins a word
+  std::string word_end;           // "</w>": stands for a space
 };
 
 struct TokenizerParts {

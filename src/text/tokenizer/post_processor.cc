@@ -128,7 +128,8 @@ Result<std::unique_ptr<PostProcessor>> roberta_from(const Json& spec) {
 }
 
 std::unique_ptr<PostProcessor> plain() {
-  return std::make_unique<TemplateProcessor>(Template{sequence_item(0, 0)}, Template{sequence_item(0, 0), sequence_item(1, 1)});
+  return std::make_unique<TemplateProcessor>(Template{sequence_item(0, 0)},
+                                             Template{sequence_item(0, 0), sequence_item(1, 1)});
 }
 
 Result<std::unique_ptr<PostProcessor>> from(const Json& spec, int depth);

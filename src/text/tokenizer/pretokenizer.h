@@ -14,7 +14,8 @@
 
 namespace bora::text {
 
-// One stretch of text between added tokens and its pieces, ascending and without overlap; text between pieces is dropped.
+// One stretch of text between added tokens and its pieces, ascending and without overlap; text between pieces is
+// dropped.
 struct PreText {
   struct Piece {
     uint32_t begin;
@@ -41,14 +42,15 @@ class PreTokenizer {
   }
 };
 
-// What a byte-level pre-tokenizer that stands last does, for models that work on raw bytes: everything but the alphabet.
+// What a byte-level pre-tokenizer that stands last does, for models that work on raw bytes: everything but the
+// alphabet.
 struct ByteLevelTail {
   bool present = false;
   bool add_prefix_space = false;
 };
 
-// From the "pre_tokenizer" object; null gives a null pointer. With `tail` non-null a byte-level pre-tokenizer at the end does
-// not rewrite the bytes, and *tail says so.
+// From the "pre_tokenizer" object; null gives a null pointer. With `tail` non-null a byte-level pre-tokenizer at the
+// end does not rewrite the bytes, and *tail says so.
 Result<std::unique_ptr<PreTokenizer>> pretokenizer_from_json(const Json& spec, ByteLevelTail* tail);
 
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };

@@ -184,7 +184,8 @@ PreTokenizerResult sequence_from(const Json& spec, ByteLevelTail* tail, int dept
   BORA_ASSIGN(const Json* list, array_field(spec, "pretokenizers"));
   std::vector<std::unique_ptr<PreTokenizer>> items;
   for (size_t i = 0; i < list->size(); ++i) {
-    // A prefix space is added to every piece of the stages before, so it can be left to the tail only when there are none.
+    // A prefix space is added to every piece of the stages before, so it can be left to the tail only when there are
+    // none.
     const Json& spec_i = list->items()[i];
     const Json* prefix = spec_i.find("add_prefix_space");
     bool plain = prefix && prefix->is_bool() && !prefix->as_bool();

@@ -244,7 +244,8 @@ PreTokenizerResult punctuation_from(const Json& spec) {
 PreTokenizerResult char_delimiter_from(const Json& spec) {
   BORA_ASSIGN(std::string delimiter, string_field(spec, "delimiter"));
   if (utf8_count(delimiter) != 1) return wrong_field("delimiter", "one character");
-  return std::unique_ptr<PreTokenizer>(std::make_unique<StringSplit>(std::move(delimiter), SplitBehavior::kRemoved, false));
+  return std::unique_ptr<PreTokenizer>(
+      std::make_unique<StringSplit>(std::move(delimiter), SplitBehavior::kRemoved, false));
 }
 
 PreTokenizerResult fixed_length_from(const Json& spec) {

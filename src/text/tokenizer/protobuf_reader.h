@@ -9,9 +9,9 @@ namespace bora::text {
 
 struct ProtoField {
   uint32_t number = 0;
-  uint32_t wire = 0;        // 0 varint, 1 eight bytes, 2 bytes, 5 four bytes
-  uint64_t value = 0;       // of wire 0, 1, 5
-  std::string_view bytes;   // of wire 2
+  uint32_t wire = 0;       // 0 varint, 1 eight bytes, 2 bytes, 5 four bytes
+  uint64_t value = 0;      // of wire 0, 1, 5
+  std::string_view bytes;  // of wire 2
   float as_float() const {
     auto low = static_cast<uint32_t>(value);
     float f;

@@ -1,7 +1,7 @@
 // The hand-written splitters against the regex engine, on random text of every script.
-#include <gtest/gtest.h>
-
 #include "text/tokenizer/scanner.h"
+
+#include <gtest/gtest.h>
 
 #include "text/tokenizer/fixture_files.h"
 #include "text/tokenizer/gguf_pre.h"
@@ -15,13 +15,15 @@ namespace {
 // Random text: runs from a few ranges, mixed with what patterns treat specially.
 std::string random_text(std::mt19937_64* rng, size_t bytes) {
   static constexpr std::pair<uint32_t, uint32_t> kRanges[] = {
-      {0x20, 0x7E}, {0x61, 0x7A}, {0x41, 0x5A}, {0x30, 0x39}, {0x00, 0x1F}, {0x80, 0x24F}, {0x2B0, 0x52F}, {0x590, 0x6FF},
-      {0x900, 0xDFF}, {0xE00, 0xE7F}, {0x1100, 0x11FF}, {0x1E00, 0x1FFF}, {0x2000, 0x206F}, {0x2070, 0x2BFF}, {0x3000, 0x30FF},
-      {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0xFE00, 0xFFEF}, {0x10000, 0x1FFFF}, {0x1F1E6, 0x1FAFF}, {0x20000, 0x2A6DF},
-      {0xE0000, 0xE01EF}, {0x1C5, 0x1C5}, {0x17F, 0x17F}};
-  static constexpr std::string_view kBits[] = {" ", "  ", "\n", "\r\n", "\t", "\n\n ", " \n", "'s", "'S", "'T", "'re", "'VE",
-                                               "'ll", "'lL", "'\u017F", "'", "1234", "/", "...", "\u200D", "\uFE0F", "\u0301",
-                                               "\u3000", "\u00A0", "A\u0301b", "abC", "ABc", "\u6F22A", "\u0085", "{}", "->"};
+      {0x20, 0x7E},       {0x61, 0x7A},       {0x41, 0x5A},     {0x30, 0x39},       {0x00, 0x1F},
+      {0x80, 0x24F},      {0x2B0, 0x52F},     {0x590, 0x6FF},   {0x900, 0xDFF},     {0xE00, 0xE7F},
+      {0x1100, 0x11FF},   {0x1E00, 0x1FFF},   {0x2000, 0x206F}, {0x2070, 0x2BFF},   {0x3000, 0x30FF},
+      {0x4E00, 0x9FFF},   {0xAC00, 0xD7A3},   {0xFE00, 0xFFEF}, {0x10000, 0x1FFFF}, {0x1F1E6, 0x1FAFF},
+      {0x20000, 0x2A6DF}, {0xE0000, 0xE01EF}, {0x1C5, 0x1C5},   {0x17F, 0x17F}};
+  static constexpr std::string_view kBits[] = {
+      " ",      "  ",     "\n",       "\r\n",    "\t",  "\n\n ",   " \n",    "'s",  "'S",     "'T",     "'re",
+      "'VE",    "'ll",    "'lL",      "'\u017F", "'",   "1234",    "/",      "...", "\u200D", "\uFE0F", "\u0301",
+      "\u3000", "\u00A0", "A\u0301b", "abC",     "ABc", "\u6F22A", "\u0085", "{}",  "->"};
   std::string text;
   while (text.size() < bytes) {
     size_t n = (*rng)() % 6;
@@ -106,7 +108,8 @@ TEST(Scanner, EqualsTheRegexEngineOnRandomText) {
       while (k < got.size() && k < want.size() && got[k] == want[k]) ++k;
       ASSERT_TRUE(k == got.size() && k == want.size())
           << known.name << " piece " << k << " at " << got[std::min(k, got.size() - 1)].first << " ends at "
-          << got[std::min(k, got.size() - 1)].second << " not " << want[std::min(k, want.size() - 1)].second << " in\n"
+          << got[std::min(k, got.size() - 1)].second << " not " << want[std::min(k, want.size() - 1)].second
+          << " in\n"
           << text.substr(got[std::min(k, got.size() - 1)].first, 40);
     }
   }

@@ -1,11 +1,12 @@
 // SentencePiece vocabularies as a pipeline.
 //
-// A BPE model of SentencePiece merges the neighbours whose joint token has the highest score. As a merge list that is: every
-// way to cut a token into two tokens, sorted by the token's score (then by longer left side, then by longer right side), which
-// is also how the reference library converts such models.
+// A BPE model of SentencePiece merges the neighbours whose joint token has the highest score. As a merge list that
+// is: every way to cut a token into two tokens, sorted by the token's score (then by longer left side, then by longer
+// right side), which is also how the reference library converts such models.
 #include "text/tokenizer/scored.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/unicode.h"
@@ -46,15 +47,15 @@ std::vector<Merge> merges_of(const ScoredVocab& vocab, const Vocab& index) {
       if (right < 0 || !joins(vocab.types[right])) continue;
       local.push_back({vocab.scores[id], before, chars - before, left, right, static_cast<TokenId>(id)});
     }
-    std::sort(local.begin(), local.end(), [](const Merge& a, const Merge& b) {
-      return std::pair(a.left, a.right) < std::pair(b.left, b.right);
-    });
+    std::sort(local.begin(), local.end(),
+              [](const Merge& a, const Merge& b) { return std::pair(a.left, a.right) < std::pair(b.left, b.right); });
     merges.insert(merges.end(), local.begin(), local.end());
   }
-  std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
+  std::sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
     if (a.score != b.score) return a.score > b.score;
     if (a.left_chars != b.left_chars) return a.left_chars > b.left_chars;
-    return a.right_chars > b.right_chars;
+    if (a.right_chars != b.right_chars) return a.right_chars > b.right_chars;
+    return std::tuple(a.merged, a.left, a.right) < std::tuple(b.merged, b.left, b.right);
   });
   return merges;
 }
@@ -146,7 +147,8 @@ Result<std::unique_ptr<Tokenizer>> make_scored_tokenizer(const ScoredVocab& voca
   TokenizerParts parts;
   for (size_t i = 0; i < count; ++i) {
     auto id = static_cast<TokenId>(i);
-    if (!utf8_valid(vocab.tokens[i])) return invalid_argument("vocabulary: token " + std::to_string(i) + " is not UTF-8");
+    if (!utf8_valid(vocab.tokens[i]))
+      return invalid_argument("vocabulary: token " + std::to_string(i) + " is not UTF-8");
     if (!index.add(id, vocab.tokens[i], false)) return invalid_argument("vocabulary: more than 2097150 tokens");
     bool special = vocab.types[i] == PieceType::kControl || vocab.types[i] == PieceType::kUnknown || id == rules.unk;
     if (!special && vocab.types[i] != PieceType::kUserDefined) continue;

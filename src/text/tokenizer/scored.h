@@ -1,4 +1,5 @@
-// Vocabularies of SentencePiece kind: tokens with scores and types, as GGUF ("llama", "t5") and tokenizer.model hold them.
+// Vocabularies of SentencePiece kind: tokens with scores and types, as GGUF ("llama", "t5") and tokenizer.model hold
+// them.
 #pragma once
 
 #include <memory>
@@ -22,12 +23,12 @@ struct ScoredVocab {
 struct SentencePieceRules {
   bool unigram = false;
   bool byte_fallback = false;
-  bool add_dummy_prefix = true;          // a space before the text
+  bool add_dummy_prefix = true;  // a space before the text
   bool remove_extra_whitespaces = false;
-  bool escape_whitespaces = true;        // spaces are "▁" in the vocabulary
-  std::string charsmap;                  // empty = none
+  bool escape_whitespaces = true;  // spaces are "▁" in the vocabulary
+  std::string charsmap;            // empty = none
   TokenId unk = -1;
-  std::vector<TokenId> before;           // what add_special puts around
+  std::vector<TokenId> before;  // what add_special puts around
   std::vector<TokenId> after;
   SpecialIds special;
 };

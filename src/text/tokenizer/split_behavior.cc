@@ -42,7 +42,8 @@ void apply_behavior(const std::vector<Span>& spans, SplitBehavior behavior, std:
     }
   }
   auto begin = pieces->begin() + static_cast<ptrdiff_t>(first);
-  pieces->erase(std::remove_if(begin, pieces->end(), [](PreText::Piece p) { return p.begin == p.end; }), pieces->end());
+  pieces->erase(std::remove_if(begin, pieces->end(), [](PreText::Piece p) { return p.begin == p.end; }),
+                pieces->end());
 }
 
 void SplitPreTokenizer::apply(PreText* t) const {

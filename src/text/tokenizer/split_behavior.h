@@ -16,7 +16,8 @@ struct Span {
 // `spans` cover one piece in order, matches and what lies between. Appends the resulting pieces, empty ones left out.
 void apply_behavior(const std::vector<Span>& spans, SplitBehavior behavior, std::vector<PreText::Piece>* pieces);
 
-// A pre-tokenizer that splits by a pattern. find() writes the spans of one piece; offsets are those of the whole text.
+// A pre-tokenizer that splits by a pattern. find() writes the spans of one piece; offsets are those of the whole
+// text.
 class SplitPreTokenizer : public PreTokenizer {
  public:
   SplitPreTokenizer(SplitBehavior behavior, bool invert) : behavior_(behavior), invert_(invert) {}

@@ -87,7 +87,8 @@ void TokenTexts::add_model_token(TokenId id, std::string_view stored) {
   e.text = e.bytes = e.decoded = store(stored);
   if (std::string bytes = running_bytes(stored, parts_.text_rules); bytes != stored) e.bytes = store(bytes);
   std::string raw;
-  if (parts_.decoder.byte_level() && append_from_alphabet(stored, &raw) && raw != stored) e.decoded = e.bytes = store(raw);
+  if (parts_.decoder.byte_level() && append_from_alphabet(stored, &raw) && raw != stored)
+    e.decoded = e.bytes = store(raw);
 }
 
 // A token that is outside the model's own texts.

@@ -1,6 +1,7 @@
 // Speed of loading, encoding and decoding with the fixture vocabularies, and of the worst cases.
 //
-// Text: BORA_BENCH_TEXT names a UTF-8 file; without it a built-in paragraph is repeated, which flatters the piece cache.
+// Text: BORA_BENCH_TEXT names a UTF-8 file; without it a built-in paragraph is repeated, which flatters the piece
+// cache.
 #include <benchmark/benchmark.h>
 
 #include "text/tokenizer/fixture_files.h"
@@ -14,7 +15,8 @@ std::string sample() {
   if (const char* path = std::getenv("BORA_BENCH_TEXT")) return testing::read_file(path);
   std::string text;
   while (text.size() < 1 << 20) {
-    text += "The tokenizer cuts running prose into words; numbers like 1984 and code such as f(x) = y[3] stand between. ";
+    text +=
+        "The tokenizer cuts running prose into words; numbers like 1984 and code such as f(x) = y[3] stand between. ";
   }
   return text;
 }

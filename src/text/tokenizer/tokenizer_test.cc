@@ -1,7 +1,7 @@
 // What the golden files do not hold: provenance, refusals, the other file formats, worst cases.
-#include <gtest/gtest.h>
-
 #include "text/tokenizer/tokenizer.h"
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 
@@ -87,7 +87,8 @@ TEST(Json, UnknownConfigurationIsNamed) {
       {R"({"version":"1.0"})", "model"},
       {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})", "merges"},
       {R"({"model":{"type":"BPE","dropout":0.5,"vocab":{"a":0},"merges":[]}})", "dropout"},
-      {R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\p{Foo}"},"behavior":"Isolated","invert":false},)" + model + "}",
+      {R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\p{Foo}"},"behavior":"Isolated","invert":false},)" +
+           model + "}",
        "Foo"},
       {R"({"model":{"type":"WordLevel","vocab":{"a":0,"b":0},"unk_token":"a"}})", "vocab"},
       {"{", "tokenizer.json"},
@@ -158,12 +159,14 @@ TEST(Tekken, SpecialsComeFirst) {
   EXPECT_EQ((*t)->special_ids().eos, 2);
 }
 
-// The .model files and the tokenizer.json made from them agree wherever neither added tokens nor white-space rules differ.
+// The .model files and the tokenizer.json made from them agree wherever neither added tokens nor white-space rules
+// differ.
 TEST(SentencePiece, ModelFilesGiveTheIdsOfTheirTokenizerJson) {
   for (const char* name : {"t_llama2"}) {
     auto model = fixture_root() / "fixtures/text/tokenizers" / (std::string(name) + ".model");
     auto cases = fixture_root() / "fixtures/text/tok" / (std::string(name) + ".jsonl.xz");
-    if (!std::filesystem::exists(model) || !std::filesystem::exists(cases)) GTEST_SKIP() << name << ".model is absent";
+    if (!std::filesystem::exists(model) || !std::filesystem::exists(cases))
+      GTEST_SKIP() << name << ".model is absent";
     auto t = tokenizer_from_sentencepiece(testing::read_file(model));
     ASSERT_TRUE(t.ok()) << t.status().message();
     size_t run = 0;

@@ -37,9 +37,7 @@ const uint8_t* category_table() {
 bool is_white_space(uint32_t cp) { return kSpaceMask >> category_of(cp) & 1; }
 bool is_punctuation(uint32_t cp) { return in_ranges(kPunctuation, kPunctuationCount, cp); }
 bool is_combining_mark(uint32_t cp) { return in_ranges(kCombiningMarks, kCombiningMarksCount, cp); }
-bool is_numeric(uint32_t cp) {
-  return cp < 0x80 ? cp >= '0' && cp <= '9' : in_ranges(kNumeric, kNumericCount, cp);
-}
+bool is_numeric(uint32_t cp) { return cp < 0x80 ? cp >= '0' && cp <= '9' : in_ranges(kNumeric, kNumericCount, cp); }
 bool is_word_char(uint32_t cp) {
   constexpr uint32_t mask = kLetterMask | kMarkMask | cat_bit(kNd) | cat_bit(kNl) | cat_bit(kPc);
   return (mask >> category_of(cp) & 1) || in_ranges(kWordOther, kWordOtherCount, cp);

@@ -1,7 +1,7 @@
 // Code points: UTF-8 in and out, general categories and the predicates of the reference library.
 //
-// Categories are the 30 of Unicode with the white space among the controls told apart, so that every class of a split pattern
-// is one 32-bit mask: `mask >> category & 1`. Spaces are exactly kSpaceMask.
+// Categories are the 30 of Unicode with the white space among the controls told apart, so that every class of a split
+// pattern is one 32-bit mask: `mask >> category & 1`. Spaces are exactly kSpaceMask.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,36 @@
 namespace bora::text {
 
 enum Category : uint8_t {
-  kLu, kLl, kLt, kLm, kLo, kMn, kMc, kMe, kNd, kNl, kNo, kPc, kPd, kPs, kPe, kPi, kPf, kPo, kSm, kSc, kSk, kSo, kZs, kZl, kZp,
-  kCc, kCf, kCs, kCo, kCn,
+  kLu,
+  kLl,
+  kLt,
+  kLm,
+  kLo,
+  kMn,
+  kMc,
+  kMe,
+  kNd,
+  kNl,
+  kNo,
+  kPc,
+  kPd,
+  kPs,
+  kPe,
+  kPi,
+  kPf,
+  kPo,
+  kSm,
+  kSc,
+  kSk,
+  kSo,
+  kZs,
+  kZl,
+  kZp,
+  kCc,
+  kCf,
+  kCs,
+  kCo,
+  kCn,
   kCcSpace,  // tab, vertical tab, form feed, next line
   kNewline,  // line feed, carriage return
 };

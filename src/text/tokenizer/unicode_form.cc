@@ -1,9 +1,10 @@
 // NFC, NFD, NFKC, NFKD.
 //
-// Most text is already in form NFC, so the work is done only around characters that could change: a table marks every code
-// point that is not its own composed form, that may combine with what stands before it, or that has a combining class. Text
-// between two unmarked characters is copied. Marked stretches go through utf8proc together with the starter before them.
-// Code points that the reference's older tables do not know are starters that neither decompose nor compose.
+// Most text is already in form NFC, so the work is done only around characters that could change: a table marks every
+// code point that is not its own composed form, that may combine with what stands before it, or that has a combining
+// class. Text between two unmarked characters is copied. Marked stretches go through utf8proc together with the
+// starter before them. Code points that the reference's older tables do not know are starters that neither decompose
+// nor compose.
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ void mark(uint32_t cp, const utf8proc_property_t* property, Marks* m) {
     m->decompose[cp] = m->compat[cp] = true;
     m->compose[buffer[n - 1]] = true;  // may combine with what stands before it
     m->compat[buffer[n - 1]] = true;
-    auto length = utf8proc_normalize_utf32(buffer, n, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+    auto length =
+        utf8proc_normalize_utf32(buffer, n, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
     if (length != 1 || buffer[0] != static_cast<utf8proc_int32_t>(cp)) m->compose[cp] = true;
   }
   n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(cp), buffer, 32,
@@ -139,7 +141,8 @@ class UnicodeForm final : public Normalizer {
       return;
     }
     if (compose_) {
-      n = utf8proc_normalize_utf32(buffer.data(), n, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+      n = utf8proc_normalize_utf32(buffer.data(), n,
+                                   static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
     }
     for (utf8proc_ssize_t i = 0; i < n; ++i) utf8_append(static_cast<uint32_t>(buffer[i]), out);
   }

@@ -11,7 +11,8 @@ constexpr double kUnkPenalty = 10.0;
 
 }  // namespace
 
-UnigramModel::UnigramModel(Vocab vocab, std::vector<double> scores, const std::vector<bool>& matched, UnigramConfig config)
+UnigramModel::UnigramModel(Vocab vocab, std::vector<double> scores, const std::vector<bool>& matched,
+                           UnigramConfig config)
     : vocab_(std::move(vocab)), scores_(std::move(scores)), config_(config) {
   double lowest = 0;
   bool any = false;
@@ -64,7 +65,8 @@ uint32_t UnigramModel::child(uint32_t node, uint8_t label) const {
   return it != last && *it == label ? targets_[it - labels_.data()] : 0;
 }
 
-void UnigramModel::encode(std::string_view piece, const char*, ModelScratch* scratch, std::vector<TokenId>* ids) const {
+void UnigramModel::encode(std::string_view piece, const char*, ModelScratch* scratch,
+                          std::vector<TokenId>* ids) const {
   // scores[i], starts[i] and symbols[i]: the best segmentation that ends at byte i.
   constexpr uint32_t kNone = UINT32_MAX;
   size_t size = piece.size();

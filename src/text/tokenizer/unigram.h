@@ -31,7 +31,6 @@ class UnigramModel final : public Model {
   std::vector<double> scores_;
   UnigramConfig config_;
   double unk_score_ = 0;
-  bool all_byte_tokens_ = true;
   TokenId byte_ids_[256];
   // Trie: edges of a node are a sorted run of edges_; node 0 is the root.
   struct Node {

@@ -40,8 +40,8 @@ uint64_t hash_bytes(std::string_view bytes) {
     a = low;
     b = high;
   } else if (n > 0) {
-    a = static_cast<uint64_t>(static_cast<uint8_t>(p[0])) << 16 | static_cast<uint64_t>(static_cast<uint8_t>(p[n / 2])) << 8 |
-        static_cast<uint8_t>(p[n - 1]);
+    a = static_cast<uint64_t>(static_cast<uint8_t>(p[0])) << 16 |
+        static_cast<uint64_t>(static_cast<uint8_t>(p[n / 2])) << 8 | static_cast<uint8_t>(p[n - 1]);
   }
   return mix(a ^ seed, b ^ bytes.size());
 }
@@ -69,7 +69,8 @@ void Vocab::reserve(size_t ids, size_t bytes) {
 void Vocab::grow() { reserve(slots_.size(), blob_.size()); }
 
 bool Vocab::add(TokenId id, std::string_view text, bool replace) {
-  if (id < 0 || id > kMaxId || has(id) || blob_.size() + text.size() > UINT32_MAX || text.size() > INT32_MAX) return false;
+  if (id < 0 || id > kMaxId || has(id) || blob_.size() + text.size() > UINT32_MAX || text.size() > INT32_MAX)
+    return false;
   if (static_cast<size_t>(id) >= entries_.size()) entries_.resize(id + 1);
   entries_[id].begin = static_cast<uint32_t>(blob_.size());
   entries_[id].length = static_cast<uint32_t>(text.size());

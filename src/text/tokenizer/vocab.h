@@ -1,7 +1,7 @@
 // Vocab: token texts by id and ids by text, in flat arrays.
 //
-// Texts lie end to end in one block; the index is an open-addressing table of {hash, id}, so that a miss costs one cache line
-// and a hit two. Ids may have holes. Filled by one thread, then read by any.
+// Texts lie end to end in one block; the index is an open-addressing table of {hash, id}, so that a miss costs one
+// cache line and a hit two. Ids may have holes. Filled by one thread, then read by any.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class Vocab {
  public:
   // Makes room; `ids` is the largest id + 1 expected.
   void reserve(size_t ids, size_t bytes);
-  // Sets the text of `id`, which must not be set yet, and makes find(text) give it unless another id has the text already
-  // and `replace` is false. Returns false when id is negative, too large (2^21 - 1 at most) or taken.
+  // Sets the text of `id`, which must not be set yet, and makes find(text) give it unless another id has the text
+  // already and `replace` is false. Returns false when id is negative, too large (2^21 - 1 at most) or taken.
   bool add(TokenId id, std::string_view text, bool replace = true);
   // -1 when absent.
   TokenId find(std::string_view text) const { return find_hashed(text, hash_bytes(text)); }
@@ -34,9 +34,7 @@ class Vocab {
     const Entry& e = entries_[id];
     return {blob_.data() + e.begin, e.length};
   }
-  bool has(TokenId id) const {
-    return id >= 0 && static_cast<size_t>(id) < entries_.size() && entries_[id].present;
-  }
+  bool has(TokenId id) const { return id >= 0 && static_cast<size_t>(id) < entries_.size() && entries_[id].present; }
   int32_t size() const { return static_cast<int32_t>(entries_.size()); }  // largest id + 1
   size_t memory_bytes() const;
 

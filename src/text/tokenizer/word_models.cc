@@ -11,7 +11,8 @@ WordPieceModel::WordPieceModel(Vocab vocab, const std::string& unk_token, std::s
   for (TokenId id = 0; id < vocab_.size(); ++id) longest_ = std::max(longest_, vocab_.text(id).size());
 }
 
-void WordPieceModel::encode(std::string_view piece, const char*, ModelScratch* scratch, std::vector<TokenId>* ids) const {
+void WordPieceModel::encode(std::string_view piece, const char*, ModelScratch* scratch,
+                            std::vector<TokenId>* ids) const {
   size_t first = ids->size();
   auto unknown = [&] {
     ids->resize(first);

@@ -1,4 +1,5 @@
-// WordPiece: the longest token first, from the left; a word that cannot be covered is unknown. WordLevel: whole words only.
+// WordPiece: the longest token first, from the left; a word that cannot be covered is unknown. WordLevel: whole words
+// only.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ class WordPieceModel final : public Model {
 
 class WordLevelModel final : public Model {
  public:
-  WordLevelModel(Vocab vocab, const std::string& unk_token) : vocab_(std::move(vocab)), unk_id_(vocab_.find(unk_token)) {}
+  WordLevelModel(Vocab vocab, const std::string& unk_token)
+      : vocab_(std::move(vocab)), unk_id_(vocab_.find(unk_token)) {}
   void encode(std::string_view piece, const char* readable_end, ModelScratch* scratch,
               std::vector<TokenId>* ids) const override;
   const Vocab& vocab() const override { return vocab_; }
