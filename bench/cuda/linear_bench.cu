@@ -1,6 +1,6 @@
-// Times the linear kernels on a device: each linear of an 8B and a 1B with cold L2 (32 copies in rotation, every launch
-// depending on the one before), the chain of the 8B's linears, and the read stream they are measured against. One JSON
-// object a line on stdout.
+// Times the linear kernels on a device: each linear of an 8B and a 1B with cold L2 (32 copies in rotation, every
+// launch depending on the one before), the chain of the 8B's linears, and the read stream they are measured against.
+// One JSON object a line on stdout.
 //
 //   linear_bench stream | sweep FORMAT M... | chain FORMAT M... | shape FORMAT N K M...
 #include <cuda_runtime.h>
@@ -19,13 +19,13 @@ namespace {
 using namespace bora;
 using namespace bora::cuda;
 
-#define MUST(call)                                                                         \
-  do {                                                                                     \
-    const cudaError_t must_error = (call);                                                 \
-    if (must_error != cudaSuccess) {                                                       \
+#define MUST(call)                                                                            \
+  do {                                                                                        \
+    const cudaError_t must_error = (call);                                                    \
+    if (must_error != cudaSuccess) {                                                          \
       std::fprintf(stderr, "%s:%d %s\n", __FILE__, __LINE__, cudaGetErrorString(must_error)); \
-      std::exit(1);                                                                        \
-    }                                                                                      \
+      std::exit(1);                                                                           \
+    }                                                                                         \
   } while (false)
 
 void must(const Status& status) {
@@ -48,8 +48,10 @@ __global__ void fill_weights(uint32_t* out, uint64_t words, LinearFormat format,
     const int in_block = static_cast<int>(i * 4 % format.block_bytes());
     if (in_block >= format.code_bytes()) {
       const int side = in_block - format.code_bytes();
-      if (format.block_scale) h = 0x3C23D70Au;
-      else h = format.zeros && side >= format.groups() * 32 ? 0x43084308u : 0x211F211Fu;
+      if (format.block_scale)
+        h = 0x3C23D70Au;
+      else
+        h = format.zeros && side >= format.groups() * 32 ? 0x43084308u : 0x211F211Fu;
     } else if (format.codes == Codes::k16) {
       h = (h & 0x80FF80FFu) | 0x3C003C00u;
     } else if (format.codes == Codes::kFp8) {
@@ -59,7 +61,8 @@ __global__ void fill_weights(uint32_t* out, uint64_t words, LinearFormat format,
   }
 }
 __global__ void fill_rows(uint32_t* out, uint64_t words) {
-  for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += uint64_t{gridDim.x} * blockDim.x) {
+  for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words;
+       i += uint64_t{gridDim.x} * blockDim.x) {
     out[i] = (hash(i) & 0x80FF80FFu) | 0x3F003F00u;
   }
 }
@@ -96,9 +99,10 @@ struct Shape {
   int64_t n, k;
   Gate gate;
 };
-const Shape kShapes8b[] = {
-    {"qkv", 6144, 4096, Gate::kNone}, {"o", 4096, 4096, Gate::kNone}, {"gate_up", 28672, 4096, Gate::kSilu},
-    {"down", 4096, 14336, Gate::kNone}};
+const Shape kShapes8b[] = {{"qkv", 6144, 4096, Gate::kNone},
+                           {"o", 4096, 4096, Gate::kNone},
+                           {"gate_up", 28672, 4096, Gate::kSilu},
+                           {"down", 4096, 14336, Gate::kNone}};
 constexpr int kLayers = 32;
 
 struct Bench {
@@ -180,11 +184,14 @@ struct Bench {
 
   double time_shape(const Shape& s, const uint8_t* packed, int copies, int64_t m, const FlatPlan& plan) {
     const int64_t bytes = packed_bytes(format, s.n, s.k);
-    return time_graph(5, [&] {
-             for (int i = 0; i < copies; ++i) {
-               must(linear_flat(linear(s, packed + i * bytes), args(s, x, s.k, y[0], m), plan, device, {stream, true}));
-             }
-           }) / copies;
+    return time_graph(5,
+                      [&] {
+                        for (int i = 0; i < copies; ++i) {
+                          must(linear_flat(linear(s, packed + i * bytes), args(s, x, s.k, y[0], m), plan, device,
+                                           {stream, true}));
+                        }
+                      }) /
+           copies;
   }
 
   // All cuts of one shape; returns the fastest.
@@ -194,8 +201,8 @@ struct Bench {
     struct Cut {
       int warps, rows16, per_sm;
     };
-    for (const Cut cut : {Cut{8, 1, 1}, Cut{8, 1, 2}, Cut{8, 2, 1}, Cut{8, 2, 2}, Cut{16, 1, 1}, Cut{16, 1, 2}, Cut{16, 2, 1},
-                          Cut{24, 1, 1}}) {
+    for (const Cut cut : {Cut{8, 1, 1}, Cut{8, 1, 2}, Cut{8, 2, 1}, Cut{8, 2, 2}, Cut{16, 1, 1}, Cut{16, 1, 2},
+                          Cut{16, 2, 1}, Cut{24, 1, 1}}) {
       for (const int cluster : {1, 2, 4, 8}) {
         for (const int lead : {0, 3}) {
           FlatPlan wish;
@@ -217,11 +224,14 @@ struct Bench {
 
   void report(const Shape& s, int64_t m, const FlatPlan& p, double us, const char* what) const {
     const double tbs = static_cast<double>(packed_bytes(format, s.n, s.k)) / us * 1e-6;
-    std::printf("{\"what\":\"%s\",\"format\":\"%s\",\"linear\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"rows16\":%d,\"cluster\":%d,\"per_sm\":%d,"
-                "\"warps\":%d,\"grid\":%d,\"lead\":%d,\"x_blocks\":%d,\"shared\":%lld,\"us\":%.2f,\"tbs\":%.3f,\"share\":%.3f}\n",
-                what, format_name, s.name, static_cast<long long>(s.n), static_cast<long long>(s.k),
-                static_cast<long long>(m), p.rows16, p.cluster, p.per_sm, p.warps, p.grid, p.release_lead, p.x_blocks,
-                static_cast<long long>(p.shared_bytes), us, tbs, tbs / stream_tbs);
+    std::printf(
+        "{\"what\":\"%s\",\"format\":\"%s\",\"linear\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"rows16\":%d,"
+        "\"cluster\":%d,\"per_sm\":%d,"
+        "\"warps\":%d,\"grid\":%d,\"lead\":%d,\"x_blocks\":%d,\"shared\":%lld,\"us\":%.2f,\"tbs\":%.3f,\"share\":%."
+        "3f}\n",
+        what, format_name, s.name, static_cast<long long>(s.n), static_cast<long long>(s.k),
+        static_cast<long long>(m), p.rows16, p.cluster, p.per_sm, p.warps, p.grid, p.release_lead, p.x_blocks,
+        static_cast<long long>(p.shared_bytes), us, tbs, tbs / stream_tbs);
     std::fflush(stdout);
   }
 
@@ -233,7 +243,8 @@ struct Bench {
     double best = 0;
     for (const int blocks : {132 * 2, 132 * 4, 132 * 8}) {
       const double us = time_graph(7, [&] {
-        read_stream<<<blocks, 256, 0, stream>>>(static_cast<const uint4*>(p), bytes / 16, static_cast<uint32_t*>(y[3]));
+        read_stream<<<blocks, 256, 0, stream>>>(static_cast<const uint4*>(p), bytes / 16,
+                                                static_cast<uint32_t*>(y[3]));
       });
       best = std::max(best, static_cast<double>(bytes) / us * 1e-6);
     }
@@ -254,7 +265,7 @@ struct Bench {
     for (const int64_t m : ms) {
       FlatPlan best[4];
       for (int i = 0; i < 4; ++i) best[i] = sweep(kShapes8b[i], packed[i], kLayers, m, print);
-      const auto time = [&](const FlatPlan (&plans)[4], bool dependent) {
+      const auto time = [&](const FlatPlan(&plans)[4], bool dependent) {
         return time_graph(7, [&] {
           for (int layer = 0; layer < kLayers; ++layer) {
             for (int i = 0; i < 4; ++i) {
@@ -269,8 +280,8 @@ struct Bench {
       };
       const auto say = [&](const char* what, double us) {
         const double tbs = static_cast<double>(total) / us * 1e-6;
-        std::printf("{\"what\":\"%s\",\"format\":\"%s\",\"m\":%lld,\"us\":%.1f,\"tbs\":%.3f,\"share\":%.3f}\n", what, format_name,
-                    static_cast<long long>(m), us, tbs, tbs / stream_tbs);
+        std::printf("{\"what\":\"%s\",\"format\":\"%s\",\"m\":%lld,\"us\":%.1f,\"tbs\":%.3f,\"share\":%.3f}\n", what,
+                    format_name, static_cast<long long>(m), us, tbs, tbs / stream_tbs);
         std::fflush(stdout);
       };
       say("chain_best", time(best, true));
@@ -292,13 +303,15 @@ struct Bench {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "linear_bench stream | chain FORMAT M... | cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M ROWS16 WARPS PER_SM CLUSTER\n");
+    std::fprintf(stderr,
+                 "linear_bench stream | chain FORMAT M... | cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M "
+                 "ROWS16 WARPS PER_SM CLUSTER\n");
     return 2;
   }
   Bench bench;
   bench.start();
-  std::printf("{\"what\":\"device\",\"sms\":%d,\"clusters\":[%d,%d,%d,%d]}\n", bench.device.sms, bench.device.clusters[0],
-              bench.device.clusters[1], bench.device.clusters[2], bench.device.clusters[3]);
+  std::printf("{\"what\":\"device\",\"sms\":%d,\"clusters\":[%d,%d,%d,%d]}\n", bench.device.sms,
+              bench.device.clusters[0], bench.device.clusters[1], bench.device.clusters[2], bench.device.clusters[3]);
   bench.measure_stream();
   const std::string mode = argv[1];
   if (mode == "stream") return 0;
@@ -316,7 +329,8 @@ int main(int argc, char** argv) {
       must(plan.status());
       for (int i = 0; i < 2; ++i) {
         must(linear_flat(bench.linear(s, packed + i * packed_bytes(bench.format, s.n, s.k)),
-                         bench.args(s, bench.x, s.k, bench.y[0], std::atoll(argv[3])), *plan, bench.device, {bench.stream, false}));
+                         bench.args(s, bench.x, s.k, bench.y[0], std::atoll(argv[3])), *plan, bench.device,
+                         {bench.stream, false}));
       }
     }
     MUST(cudaDeviceSynchronize());

@@ -144,7 +144,10 @@ TEST_F(Formats, BadSafetensorsAreRefusedByName) {
       {entry("3"), "no object"},
       {safetensors_of("[1]", 0), "no JSON object"},
       {safetensors_of("{", 0), "header"},
-      {safetensors_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 8), "overlap"},
+      {safetensors_of(
+           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+           8),
+       "overlap"},
       {"\1\2", "shorter than"},
       {std::string(8, '\x7F'), "header has"},
   };
@@ -174,9 +177,17 @@ TEST_F(Formats, BadGgufIsRefusedByName) {
       {file(0, 2, [](GgufWriter& w) { w.str("k").put(4u).put(1u).str("k").put(4u).put(1u); }), "stands twice"},
       {file(0, 1, [](GgufWriter& w) { w.str("general.alignment").put(4u).put(3u); }), "power of two"},
       {file(0, 1, [](GgufWriter& w) { w.str("general.alignment").put(8u).str("32"); }), "power of two"},
-      {file(1, 0, [](GgufWriter& w) { w.tensor("t", {1, 1, 1, 1, 1}, 0, 0); }), "5 dimensions"},
+      {file(1, 0,
+            [](GgufWriter& w) {
+              w.tensor("t", {1, 1, 1, 1, 1}, 0, 0);
+            }),
+       "5 dimensions"},
       {file(1, 0, [](GgufWriter& w) { w.tensor("t", {0}, 0, 0); }), "extent of 0"},
-      {file(1, 0, [](GgufWriter& w) { w.tensor("t", {uint64_t{1} << 40, uint64_t{1} << 40}, 0, 0); }), "extent"},
+      {file(1, 0,
+            [](GgufWriter& w) {
+              w.tensor("t", {uint64_t{1} << 40, uint64_t{1} << 40}, 0, 0);
+            }),
+       "extent"},
       {file(1, 0, [](GgufWriter& w) { w.tensor("t", {32}, 77, 0); }), "type 77"},
       {file(1, 0, [](GgufWriter& w) { w.tensor("t", {33}, 8, 0); }), "no multiple"},
       {file(1, 0, [](GgufWriter& w) { w.tensor("t", {32}, 0, 8); }), "not at a multiple"},
@@ -255,9 +266,12 @@ TEST(FormatsFixtures, EveryFamilyOpens) {
     if (!entry.is_directory() || !std::filesystem::exists(entry.path() / "golden.json")) continue;
     const std::string name = entry.path().filename().string();
     std::string path = entry.path().string();
-    if (name.rfind("gguf-", 0) == 0) path += "/model.gguf";
-    else if (name.rfind("lora-", 0) == 0) path += "/adapter_model.safetensors";
-    else path += "/model.safetensors";
+    if (name.rfind("gguf-", 0) == 0)
+      path += "/model.gguf";
+    else if (name.rfind("lora-", 0) == 0)
+      path += "/adapter_model.safetensors";
+    else
+      path += "/model.safetensors";
     auto c = open_checkpoint(*files, path);
     ASSERT_TRUE(c.ok()) << c.status().message();
     uint64_t bytes = 0;

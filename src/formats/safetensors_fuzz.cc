@@ -27,8 +27,12 @@ class OneFile : public bora::FileSystem {
     return std::unique_ptr<bora::MappedFile>(std::make_unique<Bytes>(data_, size_));
   }
   bora::Result<std::string> read(const std::string&, uint64_t) override { return bora::not_found("one file only"); }
-  bora::Status write_atomic(const std::string&, std::string_view) override { return bora::not_found("one file only"); }
-  bora::Result<std::vector<std::string>> list(const std::string&) override { return bora::not_found("one file only"); }
+  bora::Status write_atomic(const std::string&, std::string_view) override {
+    return bora::not_found("one file only");
+  }
+  bora::Result<std::vector<std::string>> list(const std::string&) override {
+    return bora::not_found("one file only");
+  }
 
  private:
   const uint8_t* data_;

@@ -1,8 +1,8 @@
 // Encodes documents with one tokenizer.json, for the comparison script beside this file.
 //
 //   text_tok_ids TOKENIZER_JSON DOCUMENTS IDS
-// DOCUMENTS and IDS are sequences of {u32 count, count items}: bytes in, int32 ids out. Prints one JSON line with the seconds
-// of loading, of the first encoding in this process, of decoding, and the resident memory after loading.
+// DOCUMENTS and IDS are sequences of {u32 count, count items}: bytes in, int32 ids out. Prints one JSON line with the
+// seconds of loading, of the first encoding in this process, of decoding, and the resident memory after loading.
 #include <time.h>
 
 #include <cstdio>
@@ -81,7 +81,9 @@ int main(int argc, char** argv) {
     out.write(reinterpret_cast<const char*>(&n), 4);
     out.write(reinterpret_cast<const char*>(list.data()), static_cast<std::streamsize>(n * sizeof(list[0])));
   }
-  std::printf("{\"bytes\": %zu, \"decoded\": %zu, \"load_s\": %.4f, \"encode_s\": %.4f, \"decode_s\": %.4f, \"rss_mb\": %.1f}\n", bytes,
-              back, load, encode, decode, resident);
+  std::printf(
+      "{\"bytes\": %zu, \"decoded\": %zu, \"load_s\": %.4f, \"encode_s\": %.4f, \"decode_s\": %.4f, \"rss_mb\": "
+      "%.1f}\n",
+      bytes, back, load, encode, decode, resident);
   return 0;
 }

@@ -46,9 +46,8 @@ struct AttentionArgs {
   bool causal = true;
   const float* sinks = nullptr;  // [q_heads] extra logit in the denominator, or null
   const uint32_t* tree =
-      nullptr;  // [T, tree_words] bit j of row t: the step's j-th row of the sequence is an ancestor
-  int32_t tree_words =
-      0;  // of t or t itself; null = chains. Units must be single rows (AttentionSequence::tree)
+      nullptr;             // [T, tree_words] bit j of row t: the step's j-th row of the sequence is an ancestor
+  int32_t tree_words = 0;  // of t or t itself; null = chains. Units must be single rows (AttentionSequence::tree)
 
   // The plan's arrays on the device. A captured graph serves other plans too: what is launched are upper
   // bounds, how many there are stands in `counts`.

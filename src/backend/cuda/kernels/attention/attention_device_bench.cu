@@ -99,8 +99,8 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   begin.push_back(total);
   const int64_t block_bytes = kv_block_bytes(m.head_dim, m.block_tokens, m.kv_heads);
   const int64_t cache_bytes = block_bytes * blocks;
-  const int copies = static_cast<int>(
-      std::max<int64_t>(form == Form::kPrefill ? 1 : 2, (int64_t{400} << 20) / (2 * cache_bytes)));
+  const int copies =
+      static_cast<int>(std::max<int64_t>(form == Form::kPrefill ? 1 : 2, (int64_t{400} << 20) / (2 * cache_bytes)));
   std::vector<int> ids(int64_t{blocks} * copies);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int>(i);
   if (!step.in_order) std::shuffle(ids.begin(), ids.end(), std::mt19937(7));
@@ -130,8 +130,7 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, unit_rows, m.head_dim) / 4);
   AttentionArgs a;
-  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads,
-  a.kv_heads = m.kv_heads;
+  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
   a.q = q.get(), a.out = out.get(), a.q_stride = a.out_stride = m.q_heads * m.head_dim;
   a.k = k.get(), a.v = v.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();
@@ -151,8 +150,7 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
   double flops = 0;
   for (size_t s = 0; s < lengths.size(); ++s) {
     keys += lengths[s];
-    for (int i = 0; i < sequences[s].tokens; ++i)
-      flops += 4.0 * (sequences[s].pos + i + 1) * m.head_dim * m.q_heads;
+    for (int i = 0; i < sequences[s].tokens; ++i) flops += 4.0 * (sequences[s].pos + i + 1) * m.head_dim * m.q_heads;
   }
   const double bytes = 2.0 * keys * m.kv_heads * m.head_dim * 2;
   std::printf(
@@ -160,8 +158,8 @@ void bench(const std::string& name, const Model& m, const Step& step, Form form,
       "\"workers\": %d, "
       "\"unit_rows\": %d, \"us\": %.2f, \"kv_bytes\": %.0f, \"tb_s\": %.3f, \"share_of_read_stream\": %.3f, "
       "\"tflop_s\": %.1f, \"splits\": %d, \"slots\": %d}\n",
-      name.c_str(), form_name(form), std::string(dtype_name(m.dtype)).c_str(), m.head_dim, workers, unit_rows,
-      us, bytes, bytes / us / 1e6, bytes / us / 1e6 / measured_stream, flops / us / 1e6, a.merge_count,
+      name.c_str(), form_name(form), std::string(dtype_name(m.dtype)).c_str(), m.head_dim, workers, unit_rows, us,
+      bytes, bytes / us / 1e6, bytes / us / 1e6 / measured_stream, flops / us / 1e6, a.merge_count,
       plan.partial_slots);
   std::fflush(stdout);
 }
@@ -201,8 +199,7 @@ void run_all() {
   for (int d : {64, 80, 96, 256}) {
     Model other = m;
     other.head_dim = d;
-    bench("16 x 2k", other, {std::vector<int>(16, 2048)}, Form::kTile16, 16,
-          attention_workers_per_sm(d) * sms);
+    bench("16 x 2k", other, {std::vector<int>(16, 2048)}, Form::kTile16, 16, attention_workers_per_sm(d) * sms);
   }
   bench("prefill causal 8k", m, {{8192}, 8192}, Form::kPrefill, 16, w);
   bench("prefill causal 2k", m, {{2048}, 2048}, Form::kPrefill, 16, w);

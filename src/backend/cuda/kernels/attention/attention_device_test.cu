@@ -63,8 +63,8 @@ double worst_error(const Model& m, const Work& w, const std::vector<uint16_t>& o
   return worst;
 }
 
-bool same_rows(const Model& m, const std::vector<uint16_t>& a, int row_a, const std::vector<uint16_t>& b,
-               int row_b, int rows) {
+bool same_rows(const Model& m, const std::vector<uint16_t>& a, int row_a, const std::vector<uint16_t>& b, int row_b,
+               int rows) {
   const size_t n = int64_t{m.q_heads} * m.head_dim;
   return std::memcmp(a.data() + row_a * n, b.data() + row_b * n, rows * n * 2) == 0;
 }
@@ -78,8 +78,7 @@ void accuracy(const Model& m, Form form, int length) {
   }
   report("float64 " + label(m) + " " + form_name(form) + " " + std::to_string(length), worst <= 1,
          "error/bound " + std::to_string(worst));
-  testing::Test::RecordProperty(std::string(form_name(form)) + "_" + std::to_string(length),
-                                std::to_string(worst));
+  testing::Test::RecordProperty(std::string(form_name(form)) + "_" + std::to_string(length), std::to_string(worst));
 }
 
 // All ways to come by the rows of one sequence of `length` tokens.
@@ -129,12 +128,11 @@ void equality(const Model& m, int length, bool prefill, int border_step = 16) {
   // A plan made before the step in front of this one was confirmed.
   for (int slack : {1, 7, 300}) {
     report(name + "planned further by " + std::to_string(slack),
-           same_rows(m, want, length - 1,
-                     run(m, {{9, length, length - 1, 1, {}, {}, slack}}, Form::kTile16, 264), 0, 1));
+           same_rows(m, want, length - 1, run(m, {{9, length, length - 1, 1, {}, {}, slack}}, Form::kTile16, 264), 0,
+                     1));
     if (prefill) {
       report(name + "prefill planned further by " + std::to_string(slack),
-             same_rows(m, want, 0, run(m, {{9, length, 0, length, {}, {}, slack}}, Form::kPrefill, 264), 0,
-                       length));
+             same_rows(m, want, 0, run(m, {{9, length, 0, length, {}, {}, slack}}, Form::kPrefill, 264), 0, length));
     }
   }
   // Chunks: one border at every multiple of 16, and all borders at once.
@@ -142,8 +140,8 @@ void equality(const Model& m, int length, bool prefill, int border_step = 16) {
     if (f == Form::kPrefill && !prefill) continue;
     bool ok = true;
     for (int border = 16; border < length; border += border_step) {
-      ok = ok && same_rows(m, want, border, run(m, {{9, length, border, length - border}}, f, 264), 0,
-                           length - border);
+      ok = ok &&
+           same_rows(m, want, border, run(m, {{9, length, border, length - border}}, f, 264), 0, length - border);
       ok = ok && same_rows(m, want, border - 16, run(m, {{9, border, border - 16, 16}}, f, 264), 0, 16);
     }
     report(name + "chunked at every 16, " + form_name(f), ok);
@@ -162,8 +160,7 @@ void tree(const Model& m, int base) {
     std::vector<int> path;
     for (int r = row; r >= 0; r = parent[r]) path.insert(path.begin(), r);
     const int depth = static_cast<int>(path.size());
-    const std::vector<uint16_t> chain =
-        run(m, {{21, base + depth, base, depth, {}, path}}, Form::kTile16, 264);
+    const std::vector<uint16_t> chain = run(m, {{21, base + depth, base, depth, {}, path}}, Form::kTile16, 264);
     ok = ok && same_rows(m, chain, depth - 1, got, row, 1);
     Model portable = m;
     portable.sm = 80;

@@ -40,8 +40,7 @@ class DeviceArray {
     BORA_CUDA_OK(cudaMalloc(&data_, std::max<size_t>(count, 4) * sizeof(T)));
   }
   explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
-    if (!host.empty())
-      BORA_CUDA_OK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+    if (!host.empty()) BORA_CUDA_OK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -152,18 +151,17 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   int row0 = 0, next = 0;
   for (size_t s = 0; s < works.size(); ++s) {
     const Work& w = works[s];
-    for (int b = 0; b < (w.kv_len + m.block_tokens - 1) / m.block_tokens; ++b)
-      table[s * pages + b] = ids[next++];
+    for (int b = 0; b < (w.kv_len + m.block_tokens - 1) / m.block_tokens; ++b) table[s * pages + b] = ids[next++];
     for (int t = 0; t < w.kv_len; ++t) {
       // The step's row i lies at cache position base + i.
       const int base = w.kv_len - w.tokens;
       const int64_t at = !w.name.empty() && t >= base ? 1000000 + w.name[t - base] : t;
       for (int h = 0; h < m.kv_heads; ++h) {
         for (int d = 0; d < m.head_dim; ++d) {
-          const int64_t where = (table[s * pages + t / m.block_tokens] * block_bytes +
-                                 h * kv_chunk_bytes(m.head_dim, m.block_tokens) +
-                                 kv_offset(m.head_dim, t % m.block_tokens, d)) /
-                                2;
+          const int64_t where =
+              (table[s * pages + t / m.block_tokens] * block_bytes + h * kv_chunk_bytes(m.head_dim, m.block_tokens) +
+               kv_offset(m.head_dim, t % m.block_tokens, d)) /
+              2;
           k[where] = encode(content(1, w.id, at, h, d), m.dtype);
           v[where] = encode(content(2, w.id, at, h, d), m.dtype);
         }
@@ -212,8 +210,7 @@ inline std::vector<uint16_t> run(const Model& m, const std::vector<Work>& works,
   DeviceArray<AttentionMerge> merges(plan.merges);
   DeviceArray<AttentionPrefill> prefill(plan.prefill);
   DeviceArray<float> partial(attention_workspace_bytes(plan.partial_slots, a.unit_rows, m.head_dim) / 4);
-  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads,
-  a.kv_heads = m.kv_heads;
+  a.sm_version = m.sm, a.dtype = m.dtype, a.head_dim = m.head_dim, a.q_heads = m.q_heads, a.kv_heads = m.kv_heads;
   a.q = dq.get(), a.out = out.get(), a.q_stride = a.out_stride = m.q_heads * m.head_dim;
   a.k = dk.get(), a.v = dv.get(), a.block_stride = block_bytes, a.block_tokens = m.block_tokens;
   a.table = dtable.get(), a.table_stride = pages, a.kv_len = dlen.get(), a.pos = dpos.get();

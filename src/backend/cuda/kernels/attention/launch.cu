@@ -47,14 +47,12 @@ namespace {
 
 // Device-specific kernels come first: the first record that fits is taken.
 const TileKernel* const kTileKernels[] = {
-    &kSm90TileBf16D64R16,  &kSm90TileBf16D80R16, &kSm90TileBf16D96R16, &kSm90TileBf16D128R16,
-    &kSm90TileBf16D256R16, &kSm90TileF16D64R16,  &kSm90TileF16D80R16,  &kSm90TileF16D96R16,
-    &kSm90TileF16D128R16,  &kSm90TileF16D256R16, &kTileBf16D64R16,     &kTileBf16D64R64,
-    &kTileBf16D80R16,      &kTileBf16D80R64,     &kTileBf16D96R16,     &kTileBf16D96R64,
-    &kTileBf16D128R16,     &kTileBf16D128R64,    &kTileBf16D256R16,    &kTileBf16D256R32,
-    &kTileF16D64R16,       &kTileF16D64R64,      &kTileF16D80R16,      &kTileF16D80R64,
-    &kTileF16D96R16,       &kTileF16D96R64,      &kTileF16D128R16,     &kTileF16D128R64,
-    &kTileF16D256R16,      &kTileF16D256R32,
+    &kSm90TileBf16D64R16, &kSm90TileBf16D80R16, &kSm90TileBf16D96R16, &kSm90TileBf16D128R16, &kSm90TileBf16D256R16,
+    &kSm90TileF16D64R16,  &kSm90TileF16D80R16,  &kSm90TileF16D96R16,  &kSm90TileF16D128R16,  &kSm90TileF16D256R16,
+    &kTileBf16D64R16,     &kTileBf16D64R64,     &kTileBf16D80R16,     &kTileBf16D80R64,      &kTileBf16D96R16,
+    &kTileBf16D96R64,     &kTileBf16D128R16,    &kTileBf16D128R64,    &kTileBf16D256R16,     &kTileBf16D256R32,
+    &kTileF16D64R16,      &kTileF16D64R64,      &kTileF16D80R16,      &kTileF16D80R64,       &kTileF16D96R16,
+    &kTileF16D96R64,      &kTileF16D128R16,     &kTileF16D128R64,     &kTileF16D256R16,      &kTileF16D256R32,
 };
 
 const MergeKernel* const kMergeKernels[] = {
@@ -182,8 +180,7 @@ Status launch_attention_prefill(const AttentionArgs& a, const LaunchOn& on) {
   if (a.q_heads / a.kv_heads > 128) return unimplemented("attention: groups above 128 heads");
   const AttentionParams p = params(a);
   for (const PrefillKernel* kernel : kPrefillKernels) {
-    if (kernel->dtype == a.dtype && kernel->head_dim == a.head_dim)
-      return kernel->launch(p, a.prefill_count, on);
+    if (kernel->dtype == a.dtype && kernel->head_dim == a.head_dim) return kernel->launch(p, a.prefill_count, on);
   }
   return unimplemented("attention: no prefill kernel for " + shape_name(a));
 }

@@ -33,8 +33,7 @@ __device__ __forceinline__ void scan_max(float x, float& before, float& with, fl
 }
 
 template <typename T>
-__global__ void __launch_bounds__(128)
-    merge_kernel(const __grid_constant__ AttentionParams p, int32_t head_dim) {
+__global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ AttentionParams p, int32_t head_dim) {
   __shared__ __align__(16) float values[2][kMergeBatch][64];
   __shared__ __align__(16) float4 factors[kMergeBatch];  // a, b, l of the slot
   __shared__ float exchange[2];
@@ -75,8 +74,8 @@ __global__ void __launch_bounds__(128)
     scan_max(stats.x, before, with, m, exchange);
     const float ref = finite_or_zero(with);
     if (thread < kMergeBatch) {
-      factors[thread] = make_float4(exp2_approx(__fsub_rn(before, ref)), exp2_approx(__fsub_rn(stats.x, ref)),
-                                    stats.y, 0.0f);
+      factors[thread] =
+          make_float4(exp2_approx(__fsub_rn(before, ref)), exp2_approx(__fsub_rn(stats.x, ref)), stats.y, 0.0f);
     }
     ptx::copy_async_wait<1>();
     __syncthreads();
@@ -97,8 +96,7 @@ __global__ void __launch_bounds__(128)
   if (thread >= dims) return;
   const int head = job.kv_head * p.group + row % p.group;
   const float factor = final_factor(m, l, p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
-  T* out =
-      static_cast<T*>(p.out) + (job.token_begin + row / p.group) * p.out_stride + int64_t{head} * head_dim;
+  T* out = static_cast<T*>(p.out) + (job.token_begin + row / p.group) * p.out_stride + int64_t{head} * head_dim;
   out[dim0 + thread] = T(__fmul_rn(o, factor));
 }
 

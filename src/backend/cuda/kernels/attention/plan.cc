@@ -14,17 +14,15 @@ struct Unit {
 Status check(std::span<const AttentionSequence> sequences, const AttentionShape& shape) {
   if (shape.kv_heads < 1 || shape.q_heads < shape.kv_heads || shape.q_heads % shape.kv_heads != 0 ||
       shape.kv_heads > 32767) {
-    return invalid_argument("attention plan: " + std::to_string(shape.q_heads) +
-                            " query heads are no multiple of " + std::to_string(shape.kv_heads) +
-                            " kv heads");
+    return invalid_argument("attention plan: " + std::to_string(shape.q_heads) + " query heads are no multiple of " +
+                            std::to_string(shape.kv_heads) + " kv heads");
   }
   if (shape.workers < 1) return invalid_argument("attention plan: no workers");
   if (shape.window < 0 || shape.small_rows < 1 || shape.small_rows > 1024 || shape.prefill_rows < 0) {
     return invalid_argument("attention plan: negative window or unit size");
   }
   for (const AttentionSequence& s : sequences) {
-    if (s.tokens < 0 || s.token_begin < 0 || s.kv_len < 0 || s.pos < 0 || s.slack < 0 ||
-        s.kv_len > (1 << 30)) {
+    if (s.tokens < 0 || s.token_begin < 0 || s.kv_len < 0 || s.pos < 0 || s.slack < 0 || s.kv_len > (1 << 30)) {
       return invalid_argument("attention plan: a sequence has a negative or absurd length");
     }
     if (shape.causal && !s.tree && s.pos + int64_t{s.tokens} > s.kv_len) {
@@ -36,8 +34,8 @@ Status check(std::span<const AttentionSequence> sequences, const AttentionShape&
 }
 
 // Tiles that rows [row, row + n) of a sequence can see.
-void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t row, int32_t n,
-                int32_t* begin, int32_t* end) {
+void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t row, int32_t n, int32_t* begin,
+                int32_t* end) {
   int32_t limit = s.kv_len;
   int32_t start = 0;
   if (shape.causal && !s.tree) limit = std::min(limit, s.pos + row + n);
@@ -47,8 +45,7 @@ void tile_range(const AttentionSequence& s, const AttentionShape& shape, int32_t
   *end = std::max(*begin, (limit + kTileKeys - 1) / kTileKeys);
 }
 
-void add_units(const AttentionSequence& s, int32_t seq, const AttentionShape& shape,
-               std::vector<Unit>* units) {
+void add_units(const AttentionSequence& s, int32_t seq, const AttentionShape& shape, std::vector<Unit>* units) {
   const int32_t group = shape.q_heads / shape.kv_heads;
   const int32_t step = s.tree ? 1 : unit_tokens(shape.small_rows, group);
   for (int32_t head = 0; head < shape.kv_heads; ++head) {
@@ -102,8 +99,7 @@ void cut(const std::vector<Unit>& units, int32_t workers, AttentionPlan* plan) {
 
 }  // namespace
 
-Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequences,
-                                     const AttentionShape& shape) {
+Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequences, const AttentionShape& shape) {
   BORA_TRY(check(sequences, shape));
   AttentionPlan plan;
   std::vector<Unit> units;

@@ -36,18 +36,16 @@ struct AttentionSequence {
   int32_t kv_len = 0;       // upper bound of the length after this step's append
   int32_t pos = 0;          // upper bound of the first row's position; rows are consecutive unless `tree`
   bool tree = false;        // rows have ancestor bits: a unit is one row
-  int32_t slack =
-      0;  // the device's length and positions may be smaller by up to this (steps not yet confirmed)
+  int32_t slack = 0;  // the device's length and positions may be smaller by up to this (steps not yet confirmed)
 };
 
 struct AttentionShape {
   int32_t q_heads = 0, kv_heads = 0;
   int32_t window = 0;  // 0 = all keys; else a row sees positions (pos - window, pos]
   bool causal = true;
-  int32_t workers = 0;      // resident thread blocks that share the list
-  int32_t small_rows = 16;  // query rows (token x head of the group) a small unit holds
-  int32_t prefill_rows =
-      0;  // rows a prefill block holds; 0 = no prefill kernel: everything goes to the tile kernel
+  int32_t workers = 0;       // resident thread blocks that share the list
+  int32_t small_rows = 16;   // query rows (token x head of the group) a small unit holds
+  int32_t prefill_rows = 0;  // rows a prefill block holds; 0 = no prefill kernel: everything goes to the tile kernel
   int32_t prefill_from = 0;  // sequences with at least this many rows go to the prefill kernel
 };
 
@@ -56,7 +54,7 @@ struct AttentionSegment {
   int32_t seq;
   int32_t token_begin;  // first row of the unit
   int16_t tokens, kv_head;
-  int32_t step_tokens;  // rows of the whole sequence in this step: keys below kv_len - step_tokens are old
+  int32_t step_tokens;           // rows of the whole sequence in this step: keys below kv_len - step_tokens are old
   int32_t tile_begin, tile_end;  // absolute tile numbers
   int32_t partial;               // first partial slot, -1 = the unit is whole here: write the output
   int32_t first;                 // 1 = begins with the unit's first tile: merge, one partial
@@ -86,7 +84,6 @@ struct AttentionPlan {
 constexpr int32_t unit_tokens(int32_t rows, int32_t group) { return rows / group > 0 ? rows / group : 1; }
 
 // Fails with words on sizes that make no sense. Deterministic; O(units + workers).
-Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequences,
-                                     const AttentionShape& shape);
+Result<AttentionPlan> plan_attention(std::span<const AttentionSequence> sequences, const AttentionShape& shape);
 
 }  // namespace bora::cuda

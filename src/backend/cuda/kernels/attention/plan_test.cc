@@ -41,11 +41,9 @@ void check_plan(const std::vector<AttentionSequence>& sequences, const Attention
     const AttentionSequence& q = sequences[std::get<0>(key)];
     const AttentionSegment& first = segments.front();
     int limit = q.kv_len, start = 0;
-    if (shape.causal && !q.tree)
-      limit = std::min(limit, q.pos + (first.token_begin - q.token_begin) + first.tokens);
+    if (shape.causal && !q.tree) limit = std::min(limit, q.pos + (first.token_begin - q.token_begin) + first.tokens);
     if (shape.window > 0) {
-      start =
-          std::max(0, q.pos - q.slack + (q.tree ? 0 : first.token_begin - q.token_begin) - shape.window + 1);
+      start = std::max(0, q.pos - q.slack + (q.tree ? 0 : first.token_begin - q.token_begin) - shape.window + 1);
     }
     EXPECT_EQ(first.first, 1);
     EXPECT_EQ(first.tile_begin, start / kTileKeys);

@@ -58,8 +58,7 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
   const int whole = present / 16;
   if (present < 128) {  // keys at or beyond the length become zeros
     for (int i = present * (kD / 8) + lane; i < 128 * (kD / 8); i += 32) {
-      *reinterpret_cast<uint4*>(stage + kv_offset(kD, i / (kD / 8), i % (kD / 8) * 8)) =
-          make_uint4(0, 0, 0, 0);
+      *reinterpret_cast<uint4*>(stage + kv_offset(kD, i / (kD / 8), i % (kD / 8) * 8)) = make_uint4(0, 0, 0, 0);
     }
     fence_async();
   }
@@ -77,8 +76,8 @@ __device__ void produce_stage(const AttentionParams& p, const AttentionPrefill& 
     const int slab = (lane - 16) / 2, t = whole * 16 + lane % 2 * 8;
     const int rows = min(present - t, 8);
     if (slab < kD / 64 && rows > 0) {
-      bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from(t) + slab * 1024,
-                rows * 128, full);
+      bulk_copy(to + static_cast<uint32_t>(kv_offset(kD, t, 0)) + slab * 1024, from(t) + slab * 1024, rows * 128,
+                full);
     }
   }
 }
@@ -89,8 +88,7 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
   extern __shared__ char raw[];
   char* smem = raw + (1024 - (ptx::shared_address(raw) & 1023)) % 1024;
   char* ring = smem + C::kQBytes;
-  const uint32_t full = ptx::shared_address(ring + C::kStages * C::kStageBytes),
-                 empty = full + C::kStages * 8;
+  const uint32_t full = ptx::shared_address(ring + C::kStages * C::kStageBytes), empty = full + C::kStages * 8;
   const int warpgroup = threadIdx.x / 128;
   const int lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
@@ -149,9 +147,7 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
     }
     // Tiles in [free_begin, free_end) need no mask for any row of this warpgroup.
     const int32_t first_pos = p.pos[job.token_begin], last_pos = p.pos[job.token_begin + job.tokens - 1];
-    const int32_t all_end = rows < (group + 1) * 64 ? 0
-                            : p.causal              ? min(first_pos + 1, range.length)
-                                                    : range.length;
+    const int32_t all_end = rows < (group + 1) * 64 ? 0 : p.causal ? min(first_pos + 1, range.length) : range.length;
     const int32_t all_begin = p.window > 0 ? last_pos - p.window + 1 : 0;
 
     float o[kD / 2];
@@ -174,8 +170,8 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
         const uint64_t k_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 0, kD * 16);
 #pragma unroll
         for (int k = 0; k < kD / 16; ++k) {
-          wgmma(score[half], q_matrix + (k / 4 * 8192 + k % 4 * 32) / 16,
-                k_matrix + (k / 4 * 1024 + k % 4 * 32) / 16, k != 0, T());
+          wgmma(score[half], q_matrix + (k / 4 * 8192 + k % 4 * 32) / 16, k_matrix + (k / 4 * 1024 + k % 4 * 32) / 16,
+                k != 0, T());
         }
         wgmma_commit();
       }
@@ -246,8 +242,7 @@ __global__ void __launch_bounds__(384, 1) prefill_kernel(const __grid_constant__
         const uint64_t v_matrix = wgmma_matrix(ring_at + at * C::kStageBytes, 1024, kD * 16);
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
-          wgmma_values(tile_o, prob + (half * 8 + k) * 4, v_matrix + k * (16 * kD * 2) / 16, half + k != 0,
-                       T());
+          wgmma_values(tile_o, prob + (half * 8 + k) * 4, v_matrix + k * (16 * kD * 2) / 16, half + k != 0, T());
         }
         wgmma_commit();
       }

@@ -1,6 +1,5 @@
 #include "backend/cuda/kernels/attention/tile_kernel.cuh"
 
 namespace bora::cuda {
-extern const TileKernel kSm90TileBf16D128R16 = {DType::kBF16, 128, 16, 90,
-                                                launch_tiles<__nv_bfloat16, 128, 1, true>};
+extern const TileKernel kSm90TileBf16D128R16 = {DType::kBF16, 128, 16, 90, launch_tiles<__nv_bfloat16, 128, 1, true>};
 }  // namespace bora::cuda

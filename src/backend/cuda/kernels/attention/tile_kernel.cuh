@@ -119,8 +119,7 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
       const int32_t key = key0 + t < c.limit ? tree_key(p, c.token, c.base, key0 + t) : -1;
       const bool ok = key >= 0 && key < c.length;
       const char* from = cache;
-      if (ok)
-        from += table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), dim);
+      if (ok) from += table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), dim);
       ptx::copy_async_16(dst + static_cast<uint32_t>(kv_offset(kD, t, dim)), from, ok);
     }
     return;
@@ -142,8 +141,8 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
 // that are there are one. Rows at or beyond the length become zeros, tree rows are looked up one by one.
 // `ids` holds the block of group `lane` of the tile.
 template <int kD>
-__device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids,
-                                           char* stage, uint32_t full) {
+__device__ __forceinline__ void bulk_stage(const AttentionParams& p, const StageCursor& c, int32_t ids, char* stage,
+                                           uint32_t full) {
   const int lane = threadIdx.x % 32;
   const int32_t key0 = c.tile * kTileKeys + c.stage * 64;
   const int32_t block_tokens = 1 << p.block_shift;
@@ -173,8 +172,7 @@ __device__ __forceinline__ void bulk_stage(const AttentionParams& p, const Stage
   const int32_t block = __shfl_sync(~0u, ids, c.stage * 4 + (lane < 4 ? lane : whole) % 4);
   const uint32_t to = ptx::shared_address(stage);
   if (lane < whole) {
-    const char* from =
-        cache + block * p.block_stride + kv_offset(kD, (key0 + lane * 16) & (block_tokens - 1), 0);
+    const char* from = cache + block * p.block_stride + kv_offset(kD, (key0 + lane * 16) & (block_tokens - 1), 0);
     bulk_copy(to + lane * (16 * kD * 2), from, 16 * kD * 2, full);
   } else if (lane >= 16 && present % 16 != 0) {  // lanes 16 + (slab, eight): the last group's rows
     const int slab = (lane - 16) / 2, eight = lane % 2;
@@ -336,8 +334,7 @@ __device__ void store_rows(const AttentionParams& p, const TileState<kD, kM>& t,
       const int r = i * 16 + lane / 4 + h * 8;
       if (r >= rows) continue;
       const int head = s.kv_head * p.group + r % p.group;
-      const float factor =
-          final_factor(t.m[i][h], t.l[i][h], p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
+      const float factor = final_factor(t.m[i][h], t.l[i][h], p.sinks != nullptr ? p.sinks[head] : BORA_NEG_INF);
       T* out = static_cast<T*>(p.out) + (s.token_begin + r / p.group) * p.out_stride + int64_t{head} * kD;
 #pragma unroll
       for (int j = 0; j < TileState<kD, kM>::kColumns; ++j) {
@@ -367,8 +364,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
 
   SegmentQueue queue;
   queue.full = empty + C::kStages * 8, queue.empty = queue.full + SegmentQueue::kDepth * 8;
-  queue.number =
-      reinterpret_cast<int32_t*>(row_sum + C::kRows * 16) + (C::kStages + SegmentQueue::kDepth) * 4;
+  queue.number = reinterpret_cast<int32_t*>(row_sum + C::kRows * 16) + (C::kStages + SegmentQueue::kDepth) * 4;
   StageCursor load{};
   int32_t load_slot = 0, slot = 0, parity = 0;
   // Without the fifth warp block b takes segments b, b + blocks, ...
@@ -511,8 +507,7 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
               if constexpr (kM == 1) {
                 a[0] = q_frag[k][0], a[1] = q_frag[k][1], a[2] = q_frag[k][2], a[3] = q_frag[k][3];
               } else {
-                ptx::load_matrix_x4(
-                    a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
+                ptx::load_matrix_x4(a, q_at + i * (16 * kD * 2) + piece_offset<kD>(lane % 16, k * 2 + lane / 16));
               }
               ptx::mma_16816<T>(score[i][st][0], a, b[0], b[1]);
               ptx::mma_16816<T>(score[i][st][1], a, b[2], b[3]);
@@ -598,8 +593,8 @@ __global__ void __launch_bounds__(kBulk ? 160 : 128, kD <= 128 || (kM == 1 && !k
               const int column = warp + 4 * j;
               if (kD / 8 % 4 != 0 && column >= kD / 8) continue;
               uint32_t b[4];
-              ldmatrix4_trans(
-                  b, values + (half * 2 + lane / 16) * (16 * kD * 2) + piece_offset<kD>(lane % 16, column));
+              ldmatrix4_trans(b,
+                              values + (half * 2 + lane / 16) * (16 * kD * 2) + piece_offset<kD>(lane % 16, column));
 #pragma unroll
               for (int i = 0; i < kM; ++i) {
                 ptx::mma_16816<T>(tile_o[i][j], a[i][0], b[0], b[1]);

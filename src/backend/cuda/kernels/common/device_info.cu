@@ -9,10 +9,11 @@ namespace {
 
 __global__ void probe_kernel() {}
 
-// Clusters of `size` blocks that the device holds at once when a block fills a multiprocessor. Clusters stay inside a group
-// of multiprocessors, so this is less than their number over the size. 0 when it cannot be told.
+// Clusters of `size` blocks that the device holds at once when a block fills a multiprocessor. Clusters stay inside a
+// group of multiprocessors, so this is less than their number over the size. 0 when it cannot be told.
 int32_t clusters_of(unsigned size, int32_t shared_bytes) {
-  if (cudaFuncSetAttribute(probe_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes) != cudaSuccess) return 0;
+  if (cudaFuncSetAttribute(probe_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes) != cudaSuccess)
+    return 0;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(size);
   config.blockDim = dim3(256);

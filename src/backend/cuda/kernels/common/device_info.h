@@ -9,13 +9,13 @@ namespace bora::cuda {
 
 struct DeviceInfo {
   int32_t ordinal = 0;
-  int32_t major = 0, minor = 0;       // compute capability
-  int32_t sms = 0;                    // multiprocessors
+  int32_t major = 0, minor = 0;  // compute capability
+  int32_t sms = 0;               // multiprocessors
   int64_t l2_bytes = 0;
-  int64_t shared_bytes_block = 0;     // the opt-in limit of one block
+  int64_t shared_bytes_block = 0;  // the opt-in limit of one block
   int64_t memory_bytes = 0;
 
-  int32_t clusters[4] = {};           // clusters of 1, 2, 4, 8 blocks that run at once, one block a multiprocessor
+  int32_t clusters[4] = {};  // clusters of 1, 2, 4, 8 blocks that run at once, one block a multiprocessor
 
   bool portable() const { return major >= 8; }
   bool sm90() const { return major == 9 && minor == 0; }

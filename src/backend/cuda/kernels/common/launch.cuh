@@ -13,8 +13,8 @@ namespace bora::cuda {
 struct Grid {
   dim3 blocks;
   dim3 threads;
-  size_t shared_bytes = 0;   // dynamic shared memory
-  unsigned cluster = 1;      // blocks a cluster along x
+  size_t shared_bytes = 0;  // dynamic shared memory
+  unsigned cluster = 1;     // blocks a cluster along x
 };
 
 inline Status launch_error(const char* kernel, cudaError_t error) {
@@ -22,13 +22,14 @@ inline Status launch_error(const char* kernel, cudaError_t error) {
   return internal_error(std::string(kernel) + ": launch failed: " + cudaGetErrorString(error));
 }
 
-// Raises the limit of dynamic shared memory when needed (a host-side attribute of the function; cheap and idempotent).
+// Raises the limit of dynamic shared memory when needed (a host-side attribute of the function; cheap and
+// idempotent).
 template <typename... Params, typename... Args>
 Status launch(const char* name, void (*kernel)(Params...), const Grid& grid, const LaunchOn& on, Args&&... args) {
   if (grid.shared_bytes > 48 * 1024) {
-    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   static_cast<int>(grid.shared_bytes));
+    const cudaError_t error =
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(grid.shared_bytes));
     if (error != cudaSuccess) return launch_error(name, error);
   }
   cudaLaunchConfig_t config{};

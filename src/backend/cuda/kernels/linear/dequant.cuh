@@ -1,5 +1,5 @@
-// From packed words to the A operand of mma.m16n8k16, exactly: every code is a small number that bf16 and f16 hold without
-// rounding; scales are applied to float32 sums, never to the operands.
+// From packed words to the A operand of mma.m16n8k16, exactly: every code is a small number that bf16 and f16 hold
+// without rounding; scales are applied to float32 sums, never to the operands.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ __device__ __forceinline__ uint32_t word_of(const uint4& q, int i) {
   return i == 0 ? q.x : i == 1 ? q.y : i == 2 ? q.z : q.w;
 }
 
-// e4m3 shifted into the exponent field is the value times a power of two, denormals included; the factor brings it back.
+// e4m3 shifted into the exponent field is the value times a power of two, denormals included; the factor brings it
+// back.
 template <typename T>
 struct Dequant<Codes::kFp8, T> {
   __device__ static __forceinline__ uint32_t high_bytes(uint32_t q) {

@@ -10,8 +10,15 @@ namespace {
 
 using Entries = std::span<const FlatEntry> (*)();
 constexpr Entries kFormats[] = {
-    flat_bf16,           flat_f16,           flat_fp8_bf16,           flat_fp8_block_bf16,    flat_int8_g32_bf16,
-    flat_int4_g128_bf16, flat_int4_g128_zero_bf16, flat_int4_g32_bf16, flat_int4_g32_zero_bf16,
+    flat_bf16,
+    flat_f16,
+    flat_fp8_bf16,
+    flat_fp8_block_bf16,
+    flat_int8_g32_bf16,
+    flat_int4_g128_bf16,
+    flat_int4_g128_zero_bf16,
+    flat_int4_g32_bf16,
+    flat_int4_g32_zero_bf16,
 };
 
 bool same(const LinearFormat& a, const LinearFormat& b) {
@@ -64,15 +71,16 @@ FlatParams params_of(const LinearWeights& w, const LinearArgs& a, const FlatPlan
 
 }  // namespace
 
-Status linear_flat(const LinearWeights& weights, const LinearArgs& args, const FlatPlan& plan, const DeviceInfo& device,
-                   const LaunchOn& on) {
+Status linear_flat(const LinearWeights& weights, const LinearArgs& args, const FlatPlan& plan,
+                   const DeviceInfo& device, const LaunchOn& on) {
   BORA_TRY(check_linear(weights, args, device));
   if (args.m == 0) return ok_status();
   if (plan.grid <= 0) return unimplemented("linear: no plan fits the device");
   const FlatEntry* entry = find(weights, plan);
   if (entry == nullptr) {
-    return unimplemented("linear: no kernel for " + std::to_string(weights.format.bits()) + "-bit weights in groups of " +
-                         std::to_string(weights.format.group) + " with these activations");
+    return unimplemented("linear: no kernel for " + std::to_string(weights.format.bits()) +
+                         "-bit weights in groups of " + std::to_string(weights.format.group) +
+                         " with these activations");
   }
   const unsigned passes = static_cast<unsigned>((args.m + 8 * plan.tokens8 - 1) / (8 * plan.tokens8));
   const Grid grid{dim3(static_cast<unsigned>(plan.grid), passes), dim3(static_cast<unsigned>(plan.warps) * 32),

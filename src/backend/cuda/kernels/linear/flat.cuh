@@ -1,14 +1,14 @@
 // The flat linear: 1 to 64 rows of x a pass, at the speed at which the weights stream in.
 //
-// A warp owns one piece of K for 16 * kRows rows of W and all the tokens: weights on the 16-row side of the tensor core,
-// tokens on its 8-column side. It streams its blocks through a ring in shared memory of its own with 16-byte asynchronous
-// copies (each lane copies what it will read, but for the scales), so the only barriers are around x and the sum of pieces.
-// A block has 8 warps; a cluster of C blocks has 8/C pieces a block and C groups of rows, and sums pieces through
-// distributed shared memory, so that each block stages only its part of x. The grid is persistent: a cluster walks tiles
-// of 16 * kRows * C rows, and the ring runs on across tiles.
+// A warp owns one piece of K for 16 * kRows rows of W and all the tokens: weights on the 16-row side of the tensor
+// core, tokens on its 8-column side. It streams its blocks through a ring in shared memory of its own with 16-byte
+// asynchronous copies (each lane copies what it will read, but for the scales), so the only barriers are around x and
+// the sum of pieces. A block has 8 warps; a cluster of C blocks has 8/C pieces a block and C groups of rows, and sums
+// pieces through distributed shared memory, so that each block stages only its part of x. The grid is persistent: a
+// cluster walks tiles of 16 * kRows * C rows, and the ring runs on across tiles.
 //
-// Under programmatic dependent launch the ring is filled before the wait; dependents are released when a warp has no more
-// than `release_lead` loads to issue, so that their first loads fill the memory's idle time at our end.
+// Under programmatic dependent launch the ring is filled before the wait; dependents are released when a warp has no
+// more than `release_lead` loads to issue, so that their first loads fill the memory's idle time at our end.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -26,13 +26,17 @@ namespace bora::cuda {
 
 template <typename T>
 __device__ __forceinline__ float to_float(T v) {
-  if constexpr (std::is_same_v<T, __half>) return __half2float(v);
-  else return __bfloat162float(v);
+  if constexpr (std::is_same_v<T, __half>)
+    return __half2float(v);
+  else
+    return __bfloat162float(v);
 }
 template <typename T>
 __device__ __forceinline__ T from_float(float v) {
-  if constexpr (std::is_same_v<T, __half>) return __float2half_rn(v);
-  else return __float2bfloat16_rn(v);
+  if constexpr (std::is_same_v<T, __half>)
+    return __float2half_rn(v);
+  else
+    return __float2bfloat16_rn(v);
 }
 
 // Formats and cuts travel as types: this compiler's launch stubs cannot spell values of class type.
@@ -93,7 +97,8 @@ struct FlatKernel {
       for (int i = 0; i < kRows; ++i) {
         if constexpr (kF.codes == Codes::kInt4) {
           if constexpr (kF.zeros) {
-            const uint16_t* z = reinterpret_cast<const uint16_t*>(slot + i * kBlock + kCode + kF.groups() * 32) + group * 16;
+            const uint16_t* z =
+                reinterpret_cast<const uint16_t*>(slot + i * kBlock + kCode + kF.groups() * 32) + group * 16;
             zero[i][0] = z[lane / 4] * 0x10001u;
             zero[i][1] = z[lane / 4 + 8] * 0x10001u;
           } else {
@@ -137,9 +142,12 @@ struct FlatKernel {
 #pragma unroll
       for (int n = 0; n < kTokens; ++n) {
         if constexpr (kPromote) {
-          if (fresh) ptx::mma_16816_fresh<T>(part[i][n], a, b[2 * n], b[2 * n + 1]);
-          else ptx::mma_16816<T>(part[i][n], a, b[2 * n], b[2 * n + 1]);
-        } else ptx::mma_16816<T>(acc[i][n], a, b[2 * n], b[2 * n + 1]);
+          if (fresh)
+            ptx::mma_16816_fresh<T>(part[i][n], a, b[2 * n], b[2 * n + 1]);
+          else
+            ptx::mma_16816<T>(part[i][n], a, b[2 * n], b[2 * n + 1]);
+        } else
+          ptx::mma_16816<T>(acc[i][n], a, b[2 * n], b[2 * n + 1]);
       }
     }
   }
@@ -176,14 +184,15 @@ struct FlatKernel {
 
   template <int... kSteps>
   __device__ __forceinline__ void run_steps(const uint8_t* slot, const uint4 (&q)[kRows],
-                                            const uint32_t (&x)[(kTokens + 1) / 2], uint32_t (&pair)[4], int lane, int c,
-                                            std::integer_sequence<int, kSteps...>) {
+                                            const uint32_t (&x)[(kTokens + 1) / 2], uint32_t (&pair)[4], int lane,
+                                            int c, std::integer_sequence<int, kSteps...>) {
     (one_step<kSteps>(slot, q, x, pair, lane, c), ...);
   }
 
   template <int kStep>
   __device__ __forceinline__ void one_step(const uint8_t* slot, const uint4 (&q)[kRows],
-                                           const uint32_t (&x)[(kTokens + 1) / 2], uint32_t (&pair)[4], int lane, int c) {
+                                           const uint32_t (&x)[(kTokens + 1) / 2], uint32_t (&pair)[4], int lane,
+                                           int c) {
     const int step = c * kChunkSteps + kStep;
     if (kPromote && step % kGroupSteps == 0) start_group(slot, step / kGroupSteps, lane);
     uint32_t b[2 * kTokens];
@@ -203,8 +212,8 @@ struct FlatKernel {
 // Starts copying blocks [first_block, first_block + x_blocks) of every piece of this thread block into shared memory;
 // beyond a piece: zeros. A warp takes a (token, piece) at a time.
 template <typename T, int kWarps>
-__device__ __forceinline__ void stage_tokens(const FlatParams& p, int64_t token0, int tokens, int first_piece, int first_block,
-                                             int block_k, uint32_t to) {
+__device__ __forceinline__ void stage_tokens(const FlatParams& p, int64_t token0, int tokens, int first_piece,
+                                             int first_block, int block_k, uint32_t to) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int log2_pieces = 3 - p.cluster_log2;
   const int vectors = p.x_blocks * block_k / 8;
@@ -259,11 +268,14 @@ __device__ __forceinline__ float4 sum_of(const FlatParams& p, const float* const
   }
   return sum;
 }
-__device__ __forceinline__ float lane_of(const float4& v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+__device__ __forceinline__ float lane_of(const float4& v, int i) {
+  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
 
 // Sums the pieces of this block's share of the tile's row groups; `base` is its partial sums, [warp][token][row].
 template <typename T, class C>
-__device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int64_t token0, int tokens, int rank, int tile) {
+__device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int64_t token0, int tokens, int rank,
+                                           int tile) {
   constexpr int kRowsWarp = 16 * C::rows, kTall = kRowsWarp + 4, kWarpSums = 8 * C::tokens * kTall;
   constexpr int kShare = C::warps / 8;  // row groups a block sums
   constexpr int kQuads = kRowsWarp / 4;
@@ -282,7 +294,8 @@ __device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int
 #pragma unroll
       for (int piece = 0; piece < 8; ++piece) {
         const int warp = (group << log2_pieces) + (piece & ((1 << log2_pieces) - 1));
-        from[piece] = cooperative_groups::this_cluster().map_shared_rank(base + warp * kWarpSums, piece >> log2_pieces);
+        from[piece] =
+            cooperative_groups::this_cluster().map_shared_rank(base + warp * kWarpSums, piece >> log2_pieces);
       }
     }
 #endif
@@ -299,7 +312,8 @@ __device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int
       } else if (row0 + row < p.n) {
         const float4 up = sum_of(p, from, at + 8);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) store_gated<T>(p, lane_of(sum, e), lane_of(up, e), token0 + token, row0 + row + e);
+        for (int e = 0; e < 4; ++e)
+          store_gated<T>(p, lane_of(sum, e), lane_of(up, e), token0 + token, row0 + row + e);
       }
     }
   }
@@ -318,7 +332,8 @@ __device__ __forceinline__ void sync_blocks(int cluster_log2) {
 template <class C, typename T>
 __global__ void __launch_bounds__(C::warps * 32) linear_flat_kernel(const __grid_constant__ FlatParams p) {
   using Kernel = FlatKernel<C, T>;
-  constexpr int kWarps = C::warps, kRows = C::rows, kTokens = C::tokens, kStages = C::stages, kBlockK = C::format.block_k();
+  constexpr int kWarps = C::warps, kRows = C::rows, kTokens = C::tokens, kStages = C::stages,
+                kBlockK = C::format.block_k();
   constexpr int kTall = 16 * kRows + 4, kWarpSums = 8 * kTokens * kTall, kSums = kWarps * kWarpSums;
   constexpr int kSumBuffers = flat_sum_buffers(kRows, kTokens);
   extern __shared__ __align__(128) uint8_t shared[];
@@ -380,7 +395,8 @@ __global__ void __launch_bounds__(C::warps * 32) linear_flat_kernel(const __grid
     const int matrix = lane / 8;
     const int token = kTokens == 1 ? lane % 8 : n * 16 + matrix / 2 * 8 + lane % 8;
     const int column = kTokens == 1 ? matrix * 8 : matrix % 2 * 8;
-    x[n] = tokens_address + min(token, tokens - 1) * p.x_row_bytes + (piece_local * p.x_blocks * kBlockK + column) * 2;
+    x[n] =
+        tokens_address + min(token, tokens - 1) * p.x_row_bytes + (piece_local * p.x_blocks * kBlockK + column) * 2;
   }
 
   int longest = 0;
@@ -408,13 +424,16 @@ __global__ void __launch_bounds__(C::warps * 32) linear_flat_kernel(const __grid
       const uint32_t x_offset = parts > 1 ? buffer * x_buffer : 0u;
       if (parts > 1) {
         const int next = part + 1 < parts ? part + 1 : 0;
-        stage_tokens<T, kWarps>(p, token0, tokens, first_piece, next * p.x_blocks, kBlockK, tokens_address + (buffer ^ 1) * x_buffer);
+        stage_tokens<T, kWarps>(p, token0, tokens, first_piece, next * p.x_blocks, kBlockK,
+                                tokens_address + (buffer ^ 1) * x_buffer);
         ptx::copy_async_commit();
       }
       const int end = min(blocks - part * p.x_blocks, p.x_blocks);
       for (int b = 0; b < end; ++b) {
-        if (parts > 1 && b == 0) ptx::copy_async_wait<kStages - 1>();  // one younger group: the copies of x
-        else ptx::copy_async_wait<kStages - 2>();
+        if (parts > 1 && b == 0)
+          ptx::copy_async_wait<kStages - 1>();  // one younger group: the copies of x
+        else
+          ptx::copy_async_wait<kStages - 2>();
         __syncwarp();
         issue_next();
         uint32_t at[(kTokens + 1) / 2];
@@ -448,8 +467,10 @@ __global__ void __launch_bounds__(C::warps * 32) linear_flat_kernel(const __grid
     }
     sync_blocks(log2);
     sum_pieces<T, C>(p, tile_sums, token0, tokens, rank, tile);
-    if constexpr (kSumBuffers == 1) sync_blocks(log2);
-    else sum_buffer ^= 1;  // who writes this buffer again has passed the next tile's barrier
+    if constexpr (kSumBuffers == 1)
+      sync_blocks(log2);
+    else
+      sum_buffer ^= 1;  // who writes this buffer again has passed the next tile's barrier
   }
   if (kSumBuffers > 1 && log2 > 0) sync_blocks(log2);  // shared memory of a block outlives its readers
 }

@@ -17,13 +17,13 @@ struct FlatParams {
   int64_t x_stride, y_stride, residual_stride;
   int64_t row_tile_bytes;
   int32_t m, n, k;
-  int32_t row_tiles;     // of 16 rows
-  int32_t tiles;         // of a cluster
+  int32_t row_tiles;  // of 16 rows
+  int32_t tiles;      // of a cluster
   int32_t cluster_log2;
-  int32_t x_blocks;      // blocks of each piece held in shared memory at once
-  int32_t x_row_bytes;   // of a token's row in shared memory
-  int32_t x_rows;        // token rows in shared memory
-  int32_t x_buffers;     // 1, or 2 when x is held in parts
+  int32_t x_blocks;     // blocks of each piece held in shared memory at once
+  int32_t x_row_bytes;  // of a token's row in shared memory
+  int32_t x_rows;       // token rows in shared memory
+  int32_t x_buffers;    // 1, or 2 when x is held in parts
   int32_t release_lead;
   int32_t gate;
   int32_t pieces;
@@ -31,7 +31,8 @@ struct FlatParams {
   int32_t piece_block[9];
 };
 
-// Depth of the ring of weight blocks: about 96 KB a thread block, so that two fit a multiprocessor under dependent launch.
+// Depth of the ring of weight blocks: about 96 KB a thread block, so that two fit a multiprocessor under dependent
+// launch.
 constexpr int32_t flat_stages(const LinearFormat& format, int32_t warps, int32_t rows) {
   const int32_t fit = 98 * 1024 / (warps * rows * format.block_bytes());
   return fit < 3 ? 3 : fit > 8 ? 8 : fit;

@@ -1,21 +1,23 @@
-// Packed weights: how a matrix [n, k] lies in memory for the linear kernels. One layout a format, the same for every device.
+// Packed weights: how a matrix [n, k] lies in memory for the linear kernels. One layout a format, the same for every
+// device.
 //
-// The matrix is cut into *row tiles* of 16 rows (the last one filled up with zeros) and, along K, into the canonical pieces,
-// each filled up to whole *blocks* of block_k columns. A row tile holds its blocks in order of K, piece after piece, so that
-// a piece of a row tile is one run of bytes:
+// The matrix is cut into *row tiles* of 16 rows (the last one filled up with zeros) and, along K, into the canonical
+// pieces, each filled up to whole *blocks* of block_k columns. A row tile holds its blocks in order of K, piece after
+// piece, so that a piece of a row tile is one run of bytes:
 //
 //   [row tile][piece][block] -> chunks of 512 bytes, then the block's side data (scales, zero points)
 //
-// A chunk is 32 lanes x 16 bytes in the order of the A operand of mma.m16n8k16: lane = 4 * g + t holds, for each k16 step of
-// the chunk, rows g and g + 8 and columns 2t, 2t+1, 2t+8, 2t+9, as the four registers a0 (g; 2t..), a1 (g+8; 2t..),
-// a2 (g; 2t+8..), a3 (g+8; 2t+8..). So one 16-byte load is one (16 bits), two (8 bits) or four (4 bits) operands:
+// A chunk is 32 lanes x 16 bytes in the order of the A operand of mma.m16n8k16: lane = 4 * g + t holds, for each k16
+// step of the chunk, rows g and g + 8 and columns 2t, 2t+1, 2t+8, 2t+9, as the four registers a0 (g; 2t..), a1 (g+8;
+// 2t..), a2 (g; 2t+8..), a3 (g+8; 2t+8..). So one 16-byte load is one (16 bits), two (8 bits) or four (4 bits)
+// operands:
 //
 //   16 bits  word r                  = a_r                                              one k16 step
 //    8 bits  word 2s + r/2           = a_r of step s; even r: bytes 0, 2; odd r: bytes 1, 3      two steps
 //    4 bits  word s, bits 4r, 16+4r  = a_r of step s                                    four steps
 //
-// Side data: one array of 16 values a group (f16 scales), then one of zero points (bf16 of 128 + zero); for FP8 blocks of
-// 128 x 128 one f32 a block, 32 bytes with the filling.
+// Side data: one array of 16 values a group (f16 scales), then one of zero points (bf16 of 128 + zero); for FP8
+// blocks of 128 x 128 one f32 a block, 32 bytes with the filling.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +65,8 @@ constexpr LinearShape linear_shape(const LinearFormat& format, int64_t n, int64_
   for (int32_t i = 0; i < cut.count; ++i) {
     const int64_t length = cut.end(i) - cut.begin(i);
     s.piece_k[i] = static_cast<int32_t>(cut.begin(i));
-    s.piece_block[i + 1] = s.piece_block[i] + static_cast<int32_t>((length + format.block_k() - 1) / format.block_k());
+    s.piece_block[i + 1] =
+        s.piece_block[i] + static_cast<int32_t>((length + format.block_k() - 1) / format.block_k());
   }
   s.piece_k[cut.count] = static_cast<int32_t>(k);
   return s;

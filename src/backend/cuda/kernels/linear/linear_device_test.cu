@@ -103,7 +103,8 @@ Problem make_problem(const Case& c, int64_t n, int64_t k, uint32_t seed) {
     if (c.format.zeros) zeros.push_back(static_cast<uint8_t>(rng() % 16));
   }
   if (c.format.block_scale) {
-    for (int64_t i = 0; i < ((n + 127) / 128) * ((k + 127) / 128); ++i) blocks.push_back(0.01f * std::fabs(normal(rng)));
+    for (int64_t i = 0; i < ((n + 127) / 128) * ((k + 127) / 128); ++i)
+      blocks.push_back(0.01f * std::fabs(normal(rng)));
   }
   w.codes16 = codes16, w.codes8 = codes8, w.scales = scales, w.zeros = zeros, w.block_scales = blocks;
   Result<std::vector<uint8_t>> packed = pack_linear(c.format, w);
@@ -113,10 +114,14 @@ Problem make_problem(const Case& c, int64_t n, int64_t k, uint32_t seed) {
   for (int64_t i = 0; i < n * k; ++i) {
     const PackedWeight u = unpack_one(c.format, shape, p.packed, i / k, i % k);
     float v;
-    if (c.format.codes == Codes::k16) v = p.from16(u.code);
-    else if (c.format.codes == Codes::kFp8) v = e4m3(static_cast<uint8_t>(u.code)) * u.scale;
-    else if (c.format.codes == Codes::kInt8) v = static_cast<float>(static_cast<int8_t>(u.code)) * u.scale;
-    else v = static_cast<float>(u.code - u.zero) * u.scale;
+    if (c.format.codes == Codes::k16)
+      v = p.from16(u.code);
+    else if (c.format.codes == Codes::kFp8)
+      v = e4m3(static_cast<uint8_t>(u.code)) * u.scale;
+    else if (c.format.codes == Codes::kInt8)
+      v = static_cast<float>(static_cast<int8_t>(u.code)) * u.scale;
+    else
+      v = static_cast<float>(u.code - u.zero) * u.scale;
     p.dense.push_back(v);
   }
   return p;
@@ -185,8 +190,8 @@ TEST(LinearDevice, AgreesWithFloat64OnOddShapes) {
   struct Shape {
     int64_t n, k, m;
   };
-  for (const Shape s : {Shape{100, 200, 3}, Shape{16, 16, 1}, Shape{72, 136, 17}, Shape{130, 1288, 9}, Shape{64, 2048, 70},
-                        Shape{33, 520, 33}, Shape{512, 3584, 2}}) {
+  for (const Shape s : {Shape{100, 200, 3}, Shape{16, 16, 1}, Shape{72, 136, 17}, Shape{130, 1288, 9},
+                        Shape{64, 2048, 70}, Shape{33, 520, 33}, Shape{512, 3584, 2}}) {
     for (const Case& c : kCases) {
       const Problem p = make_problem(c, s.n, s.k, 7);
       const std::vector<uint16_t> x = make_rows(p, s.m, 8);
@@ -252,7 +257,8 @@ TEST(LinearDevice, FusedFormsEqualTheirComposition) {
   const Buffer y(residual);
   LinearWeights w{p.c.format, p.c.type, p.n, p.k, weights.get(), nullptr, nullptr};
   LinearArgs a;
-  a.x = rows.get(), a.x_stride = p.k, a.y = y.get(), a.y_stride = p.n, a.m = m, a.residual = y.get(), a.residual_stride = p.n;
+  a.x = rows.get(), a.x_stride = p.k, a.y = y.get(), a.y_stride = p.n, a.m = m, a.residual = y.get(),
+  a.residual_stride = p.n;
   ASSERT_TRUE(linear_flat(w, a, plan, device, {}).ok());
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   const std::vector<uint16_t> added = y.read16();
@@ -265,7 +271,8 @@ TEST(LinearDevice, FusedFormsEqualTheirComposition) {
   const std::vector<uint16_t> gated = y.read16();
   for (int64_t t = 0; t < m; ++t) {
     for (int64_t i = 0; i < p.n / 2; ++i) {
-      const float g = bf16_to_f32(plain[t * p.n + i / 8 * 16 + i % 8]), u = bf16_to_f32(plain[t * p.n + i / 8 * 16 + i % 8 + 8]);
+      const float g = bf16_to_f32(plain[t * p.n + i / 8 * 16 + i % 8]),
+                  u = bf16_to_f32(plain[t * p.n + i / 8 * 16 + i % 8 + 8]);
       const float want = g / (1 + std::exp(-g)) * u;
       EXPECT_NEAR(bf16_to_f32(gated[t * (p.n / 2) + i]), want, std::fabs(want) * 0x1p-7 + 1e-30);
     }

@@ -30,8 +30,8 @@ Place place_of(const LinearFormat& format, int32_t row, int32_t column) {
 }
 
 struct BlockPlace {
-  int64_t byte = 0;     // of the block in the packed matrix
-  int32_t column = 0;   // inside the block
+  int64_t byte = 0;    // of the block in the packed matrix
+  int32_t column = 0;  // inside the block
 };
 
 BlockPlace block_of(const LinearFormat& format, const LinearShape& shape, int64_t row, int64_t column) {
@@ -58,13 +58,14 @@ Status check_sizes(const LinearFormat& format, const PlainWeights& w) {
   }
   const auto expect = [](const char* what, size_t have, int64_t want) {
     if (static_cast<int64_t>(have) == want) return ok_status();
-    return invalid_argument(std::string("packing a linear: ") + what + ": " + std::to_string(have) + " values, expected " +
-                            std::to_string(want));
+    return invalid_argument(std::string("packing a linear: ") + what + ": " + std::to_string(have) +
+                            " values, expected " + std::to_string(want));
   };
   const bool grouped = format.codes == Codes::kInt8 || format.codes == Codes::kInt4;
   const bool group_ok = grouped ? format.group == 32 || format.group == 64 || format.group == 128 : format.group == 0;
   if (!group_ok) return invalid_argument("packing a linear: groups of " + std::to_string(format.group) + " columns");
-  if (format.zeros && format.codes != Codes::kInt4) return invalid_argument("packing a linear: zero points without INT4");
+  if (format.zeros && format.codes != Codes::kInt4)
+    return invalid_argument("packing a linear: zero points without INT4");
   if (format.block_scale && format.codes != Codes::kFp8) {
     return invalid_argument("packing a linear: 128 x 128 scales without FP8");
   }
@@ -81,7 +82,8 @@ Status check_sizes(const LinearFormat& format, const PlainWeights& w) {
     return invalid_argument("packing a linear: 128 x 128 scales with a row order");
   }
   for (const int32_t row : w.order) {
-    if (row < 0 || row >= w.n) return invalid_argument("packing a linear: row order names row " + std::to_string(row));
+    if (row < 0 || row >= w.n)
+      return invalid_argument("packing a linear: row order names row " + std::to_string(row));
   }
   if (format.codes == Codes::kInt4) {
     for (const uint8_t c : w.codes8) {
@@ -94,7 +96,8 @@ Status check_sizes(const LinearFormat& format, const PlainWeights& w) {
   return ok_status();
 }
 
-// Blocks start out as weights of value 0, which stay wherever a block is longer than its piece or a tile than the matrix.
+// Blocks start out as weights of value 0, which stay wherever a block is longer than its piece or a tile than the
+// matrix.
 void clear_block(const LinearFormat& format, uint8_t* block) {
   std::memset(block, format.codes == Codes::kInt4 ? 0x88 : 0, static_cast<size_t>(format.code_bytes()));
   std::memset(block + format.code_bytes(), 0, static_cast<size_t>(format.side_bytes()));
@@ -103,7 +106,8 @@ void clear_block(const LinearFormat& format, uint8_t* block) {
   for (int32_t i = 0; i < format.groups() * 16; ++i) put16(zeros + 2 * i, kBf16Of128 + 8);
 }
 
-void pack_row(const LinearFormat& format, const LinearShape& shape, const PlainWeights& w, int64_t row, uint8_t* out) {
+void pack_row(const LinearFormat& format, const LinearShape& shape, const PlainWeights& w, int64_t row,
+              uint8_t* out) {
   const int64_t from = w.order.empty() ? row : w.order[static_cast<size_t>(row)];
   const int32_t in_tile = static_cast<int32_t>(row % 16);
   const int64_t groups = format.group == 0 ? 0 : (w.k + format.group - 1) / format.group;
@@ -131,7 +135,8 @@ void pack_row(const LinearFormat& format, const LinearShape& shape, const PlainW
     const size_t group = static_cast<size_t>(from * groups + column / format.group);
     const int32_t slot = at.column / format.group * 16 + in_tile;
     put16(side + 2 * slot, w.scales[group]);
-    if (format.zeros) put16(side + format.groups() * 32 + 2 * slot, static_cast<uint16_t>(kBf16Of128 + w.zeros[group]));
+    if (format.zeros)
+      put16(side + format.groups() * 32 + 2 * slot, static_cast<uint16_t>(kBf16Of128 + w.zeros[group]));
   }
 }
 
@@ -146,8 +151,8 @@ Result<std::vector<uint8_t>> pack_linear(const LinearFormat& format, const Plain
   return out;
 }
 
-PackedWeight unpack_one(const LinearFormat& format, const LinearShape& shape, std::span<const uint8_t> packed, int64_t row,
-                        int64_t column) {
+PackedWeight unpack_one(const LinearFormat& format, const LinearShape& shape, std::span<const uint8_t> packed,
+                        int64_t row, int64_t column) {
   const BlockPlace at = block_of(format, shape, row, column);
   const uint8_t* block = packed.data() + at.byte;
   const int32_t in_tile = static_cast<int32_t>(row % 16);

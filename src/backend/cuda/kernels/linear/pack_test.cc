@@ -32,8 +32,10 @@ struct Plain {
 void fill(const LinearFormat& f, int64_t n, int64_t k, Plain* p) {
   std::mt19937 rng(5);
   for (int64_t i = 0; i < n * k; ++i) {
-    if (f.codes == Codes::k16) p->codes16.push_back(static_cast<uint16_t>(rng()));
-    else p->codes8.push_back(static_cast<uint8_t>(f.codes == Codes::kInt4 ? rng() % 16 : rng()));
+    if (f.codes == Codes::k16)
+      p->codes16.push_back(static_cast<uint16_t>(rng()));
+    else
+      p->codes8.push_back(static_cast<uint8_t>(f.codes == Codes::kInt4 ? rng() % 16 : rng()));
   }
   const int64_t groups = f.group == 0 ? 0 : (k + f.group - 1) / f.group;
   for (int64_t i = 0; i < n * groups; ++i) {
@@ -41,7 +43,8 @@ void fill(const LinearFormat& f, int64_t n, int64_t k, Plain* p) {
     if (f.zeros) p->zeros.push_back(static_cast<uint8_t>(rng() % 16));
   }
   if (f.block_scale) {
-    for (int64_t i = 0; i < ((n + 127) / 128) * ((k + 127) / 128); ++i) p->blocks.push_back(static_cast<float>(i) + 0.5f);
+    for (int64_t i = 0; i < ((n + 127) / 128) * ((k + 127) / 128); ++i)
+      p->blocks.push_back(static_cast<float>(i) + 0.5f);
   }
   p->view = {n, k, p->codes16, p->codes8, p->scales, p->zeros, p->blocks, {}};
 }
@@ -78,7 +81,8 @@ TEST(PackLinear, UnpacksToWhatWasPacked) {
 }
 
 TEST(PackLinear, OneLoadOfALaneIsAnOperandOfTheTensorCore) {
-  // Row g, columns 2t.. and 2t + 8.., rows g and g + 8: the words of lane 4 g + t, here g = 3, t = 2, of the second k16 step.
+  // Row g, columns 2t.. and 2t + 8.., rows g and g + 8: the words of lane 4 g + t, here g = 3, t = 2, of the second
+  // k16 step.
   Plain p;
   fill({}, 16, 32, &p);
   const Result<std::vector<uint8_t>> packed = pack_linear({}, p.view);
@@ -130,7 +134,8 @@ DeviceInfo h200() {
 
 TEST(FlatPlan, FitsTheDeviceAndCoversTheRows) {
   for (const LinearFormat& f : kFormats) {
-    for (const auto& [n, k] : {std::pair{6144, 4096}, std::pair{4096, 14336}, std::pair{128256, 4096}, std::pair{16, 16}}) {
+    for (const auto& [n, k] :
+         {std::pair{6144, 4096}, std::pair{4096, 14336}, std::pair{128256, 4096}, std::pair{16, 16}}) {
       for (const int64_t m : {1, 8, 9, 16, 32, 64, 100}) {
         LinearWeights w;
         w.format = f, w.n = n, w.k = k;

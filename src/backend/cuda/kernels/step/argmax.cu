@@ -69,8 +69,7 @@ __global__ void __launch_bounds__(kThreads, 4)
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (v[i] > best_value)
-          best_value = v[i], best_index = at + i;  // false for NaN; the first among equals stays
+        if (v[i] > best_value) best_value = v[i], best_index = at + i;  // false for NaN; the first among equals stays
       }
     }
   }
@@ -96,8 +95,8 @@ Status launch_argmax(const ArgmaxArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("argmax", "rows", a.rows, 1, 65535));
   BORA_TRY(check_size("argmax", "vocab", a.vocab, 1, 1 << 24));
   BORA_TRY(check_stride("argmax", "row_stride", a.row_stride, 4));
-  return launch("argmax", argmax_kernel<false>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads},
-                on, a, static_cast<const SampleParams*>(nullptr));
+  return launch("argmax", argmax_kernel<false>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, a,
+                static_cast<const SampleParams*>(nullptr));
 }
 
 Status launch_sample(const SampleArgs& a, const LaunchOn& on) {
@@ -109,8 +108,8 @@ Status launch_sample(const SampleArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("sample", "vocab", a.vocab, 1, 262144));
   BORA_TRY(check_stride("sample", "row_stride", a.row_stride, 4));
   const ArgmaxArgs whole{a.logits, a.row_stride, a.rows, a.vocab, a.ids, a.scratch};
-  BORA_TRY(launch("sample", argmax_kernel<true>,
-                  Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, whole, a.params));
+  BORA_TRY(launch("sample", argmax_kernel<true>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on,
+                  whole, a.params));
   return launch_sample_truncated(a, on);
 }
 

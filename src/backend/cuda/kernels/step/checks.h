@@ -33,8 +33,8 @@ inline Status check_size(const char* op, const char* name, int64_t value, int64_
 
 inline Status check_stride(const char* op, const char* name, int64_t stride, int64_t unit) {
   if (stride % unit == 0) return ok_status();
-  return invalid_argument(std::string(op) + ": " + name + " = " + std::to_string(stride) +
-                          " is no multiple of " + std::to_string(unit) + " elements");
+  return invalid_argument(std::string(op) + ": " + name + " = " + std::to_string(stride) + " is no multiple of " +
+                          std::to_string(unit) + " elements");
 }
 
 }  // namespace bora::cuda

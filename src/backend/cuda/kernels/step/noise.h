@@ -16,8 +16,7 @@ constexpr NoiseWords philox(uint64_t seed, uint32_t c0, uint32_t c1, uint32_t c2
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * x0, p1 = uint64_t{0xCD9E8D57u} * x2;
-    const uint32_t y0 = static_cast<uint32_t>(p1 >> 32) ^ x1 ^ k0,
-                   y2 = static_cast<uint32_t>(p0 >> 32) ^ x3 ^ k1;
+    const uint32_t y0 = static_cast<uint32_t>(p1 >> 32) ^ x1 ^ k0, y2 = static_cast<uint32_t>(p0 >> 32) ^ x3 ^ k1;
     x1 = static_cast<uint32_t>(p1), x3 = static_cast<uint32_t>(p0);
     x0 = y0, x2 = y2;
     k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;

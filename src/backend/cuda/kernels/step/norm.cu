@@ -64,8 +64,7 @@ __global__ void __launch_bounds__(256) row_norm_kernel(const __grid_constant__ N
   __shared__ float sums[8];
   ptx::wait_for_producers();
   ptx::release_dependents();
-  const int64_t token = blockIdx.x / p.heads,
-                in_row = int64_t{static_cast<int>(blockIdx.x) % p.heads} * p.dim;
+  const int64_t token = blockIdx.x / p.heads, in_row = int64_t{static_cast<int>(blockIdx.x) % p.heads} * p.dim;
   float x[kSteps][8];
   float sum = 0.0f;
 #pragma unroll

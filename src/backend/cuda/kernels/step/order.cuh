@@ -22,9 +22,7 @@ __device__ __forceinline__ uint64_t order_key(float x, int32_t index) {
 __device__ __forceinline__ int32_t key_index(uint64_t key) {
   return static_cast<int32_t>(~static_cast<uint32_t>(key));
 }
-__device__ __forceinline__ float key_value(uint64_t key) {
-  return unordered(static_cast<uint32_t>(key >> 32));
-}
+__device__ __forceinline__ float key_value(uint64_t key) { return unordered(static_cast<uint32_t>(key >> 32)); }
 
 __device__ __forceinline__ uint64_t warp_max(uint64_t x) {
 #pragma unroll

@@ -13,8 +13,8 @@ constexpr int kThreads = 256;
 __device__ __forceinline__ float softcapped(float x, float cap) { return cap * tanhf(x / cap); }
 
 // Everything but the bias, for one logit.
-__device__ __forceinline__ float processed(const ProcessArgs& p, const SampleParams& s, bool penalties,
-                                           float x, int token) {
+__device__ __forceinline__ float processed(const ProcessArgs& p, const SampleParams& s, bool penalties, float x,
+                                           int token) {
   if (p.softcap > 0) x = softcapped(x, p.softcap);
   if (!penalties) return x;
   const int words = (p.vocab + 31) / 32;
@@ -102,8 +102,7 @@ Status launch_count_tokens(const CountArgs& a, const LaunchOn& on) {
   BORA_TRY(check_pointer("count_tokens", "seen", a.seen));
   BORA_TRY(check_pointer("count_tokens", "counts", a.counts));
   BORA_TRY(check_size("count_tokens", "rows", a.rows, 1, 65535));
-  return launch("count_tokens", count_kernel, Grid{dim3((a.rows + kThreads - 1) / kThreads), kThreads}, on,
-                a);
+  return launch("count_tokens", count_kernel, Grid{dim3((a.rows + kThreads - 1) / kThreads), kThreads}, on, a);
 }
 
 }  // namespace bora::cuda

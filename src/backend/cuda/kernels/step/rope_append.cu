@@ -73,8 +73,7 @@ __global__ void __launch_bounds__(128)
     load8(w, static_cast<const T*>(norm) + at);
     const float factor = rsqrtf(sum / p.head_dim + p.eps);
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      x[i] = __fmul_rn(__fmul_rn(x[i], factor), p.plus_one ? __fadd_rn(1.0f, w[i]) : w[i]);
+    for (int i = 0; i < 8; ++i) x[i] = __fmul_rn(__fmul_rn(x[i], factor), p.plus_one ? __fadd_rn(1.0f, w[i]) : w[i]);
   }
   if (p.rope != nullptr) {
     const bool rotates = live && (is_q || is_k) && at < p.rot_dim;
@@ -99,9 +98,7 @@ Status launch_typed(const RopeAppendArgs& a, const LaunchOn& on) {
   int32_t shift = 0;
   while ((1 << shift) < a.block_tokens) ++shift;
   const int64_t units = int64_t{a.tokens} * (a.q_heads + 2 * a.kv_heads);
-  const auto grid = [&](int lanes) {
-    return Grid{dim3(static_cast<unsigned>((units * lanes + 127) / 128)), 128};
-  };
+  const auto grid = [&](int lanes) { return Grid{dim3(static_cast<unsigned>((units * lanes + 127) / 128)), 128}; };
   if (a.head_dim <= 64) return launch("rope_append", rope_append_kernel<T, 8>, grid(8), on, a, shift);
   if (a.head_dim <= 128) return launch("rope_append", rope_append_kernel<T, 16>, grid(16), on, a, shift);
   return launch("rope_append", rope_append_kernel<T, 32>, grid(32), on, a, shift);
@@ -129,8 +126,7 @@ Status launch_rope_append(const RopeAppendArgs& a, const LaunchOn& on) {
     return invalid_argument("rope_append: block_tokens is no power of two");
   BORA_TRY(check_stride(op, "qkv_stride", a.qkv_stride, 8));
   BORA_TRY(check_stride(op, "q_stride", a.q_stride, 8));
-  if (a.block_stride % 16 != 0)
-    return invalid_argument("rope_append: block_stride is no multiple of 16 bytes");
+  if (a.block_stride % 16 != 0) return invalid_argument("rope_append: block_stride is no multiple of 16 bytes");
   if (a.rope != nullptr) BORA_TRY(check_size(op, "rot_dim", a.rot_dim, 16, a.head_dim));
   BORA_TRY(check_pointer(op, "rope", a.rope, true));
   if (int64_t{a.tokens} * (a.q_heads + 2 * int64_t{a.kv_heads}) > (1 << 30))

@@ -142,8 +142,8 @@ Status launch_activation(const ActivationArgs& a, const LaunchOn& on) {
   BORA_TRY(check_stride("activation", "out_stride", a.out_stride, 8));
   for (const ActivationRow& r : kRows) {
     if (r.act != a.act) continue;
-    return launch("activation", a.dtype == DType::kBF16 ? r.bf16 : r.f16,
-                  Grid{row_grid(a.dim, a.tokens), kThreads}, on, a);
+    return launch("activation", a.dtype == DType::kBF16 ? r.bf16 : r.f16, Grid{row_grid(a.dim, a.tokens), kThreads},
+                  on, a);
   }
   return unimplemented("activation: unknown kind");
 }

@@ -55,8 +55,7 @@ __device__ __forceinline__ uint32_t least_mass(float min_p) {
 
 // The fast way: the first k tokens lie sorted in shared memory. `whole` is the mass of all tokens when k does
 // not limit the choice (0 = it does): then 0 is returned if the kept ones are not surely among the first k.
-__device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, uint64_t whole,
-                                SelectShared& s) {
+__device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, uint64_t whole, SelectShared& s) {
   const int i = threadIdx.x;
   const float top = key_value(s.key[0]);
   const uint64_t key = i < k ? s.key[i] : 0;
@@ -78,8 +77,8 @@ __device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, u
   sum += before;
   if (whole > 0) {
     const uint32_t last = mass_of(key_value(s.key[k - 1]), top, inverse_t);
-    const bool covered = (q.top_p < 1.0f && total >= mass_target(q.top_p, whole)) ||
-                         (q.min_p > 0.0f && last < least_mass(q.min_p));
+    const bool covered =
+        (q.top_p < 1.0f && total >= mass_target(q.top_p, whole)) || (q.min_p > 0.0f && last < least_mass(q.min_p));
     if (!covered) return 0;
     total = whole;
   }
@@ -88,8 +87,7 @@ __device__ uint64_t draw_sorted(const SampleParams& q, float inverse_t, int k, u
   if (q.min_p > 0.0f) kept = kept && mass >= least_mass(q.min_p);
   kept = kept || i == 0;
   uint64_t best = 0;
-  if (kept)
-    best = order_key(perturbed(key_value(key), inverse_t, noise_word(q, key_index(key))), key_index(key));
+  if (kept) best = order_key(perturbed(key_value(key), inverse_t, noise_word(q, key_index(key))), key_index(key));
   __syncthreads();
   return block_max(best, s.scratch);
 }
@@ -111,8 +109,7 @@ __device__ uint64_t draw_general(const float* row, int vocab, const SampleParams
     });
     total = block_sum(total, s);
     limit = descend(
-        row, vocab, limit, mass_target(q.top_p, total), [&](float x) { return mass_of(x, top, inverse_t); },
-        s);
+        row, vocab, limit, mass_target(q.top_p, total), [&](float x) { return mass_of(x, top, inverse_t); }, s);
   }
   if (q.min_p > 0.0f) {
     // The last token in order whose mass is large enough.
@@ -170,8 +167,7 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
   const float* row = p.logits + int64_t{r} * p.row_stride;
   const float top = key_value(best_logit(row, p.vocab, s));
   float sum = 0.0f;
-  each_logit(row, p.vocab,
-             [&](float x, int) { sum = __fadd_rn(sum, exp2f(__fmul_rn(__fsub_rn(x, top), kLog2e))); });
+  each_logit(row, p.vocab, [&](float x, int) { sum = __fadd_rn(sum, exp2f(__fmul_rn(__fsub_rn(x, top), kLog2e))); });
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, d));
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
@@ -200,8 +196,7 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
     }
     if (threadIdx.x == 0) {
       p.top_ids[int64_t{r} * p.top + i] = i < k ? key_index(key) : -1;
-      p.top_logprobs[int64_t{r} * p.top + i] =
-          i < k ? __fsub_rn(key_value(key), lse) : __int_as_float(0xff800000);
+      p.top_logprobs[int64_t{r} * p.top + i] = i < k ? __fsub_rn(key_value(key), lse) : __int_as_float(0xff800000);
     }
   }
 }
@@ -209,8 +204,7 @@ __global__ void __launch_bounds__(kSelectThreads) logprob_kernel(const __grid_co
 }  // namespace
 
 Status launch_sample_truncated(const SampleArgs& a, const LaunchOn& on) {
-  return launch("sample truncated", sample_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)},
-                on, a);
+  return launch("sample truncated", sample_kernel, Grid{dim3(a.rows), kSelectThreads, sizeof(SelectShared)}, on, a);
 }
 
 Status launch_logprobs(const LogprobArgs& a, const LaunchOn& on) {

@@ -21,8 +21,8 @@ void logits_kernels(int rows) {
   for (size_t i = 0; i < host.size(); ++i) host[i] = content(3, 0, i, 0, 0) * 6;
   DeviceArray<float> logits(int64_t{rows} * vocab * copies), chosen(rows), top_lp(rows * 20);
   for (int64_t at = 0; at < static_cast<int64_t>(logits.size()); at += host.size()) {
-    BORA_CUDA_OK(cudaMemcpy(logits.get() + at, host.data(),
-                            std::min<size_t>(host.size(), logits.size() - at) * 4, cudaMemcpyHostToDevice));
+    BORA_CUDA_OK(cudaMemcpy(logits.get() + at, host.data(), std::min<size_t>(host.size(), logits.size() - at) * 4,
+                            cudaMemcpyHostToDevice));
   }
   DeviceArray<int32_t> ids(rows), top_ids(rows * 20);
   DeviceArray<uint64_t> scratch(std::vector<uint64_t>(rows * 2, 0));
@@ -39,25 +39,21 @@ void logits_kernels(int rows) {
     int k;
     float p, min_p;
   };
-  for (const Kind& kind :
-       {Kind{"sample top-k 50 top-p 0.9", 50, 0.9f, 0}, Kind{"sample temperature only", 0, 1, 0},
-        Kind{"sample top-p 0.9 only", 0, 0.9f, 0}, Kind{"sample min-p 0.05", 0, 1, 0.05f},
-        Kind{"sample top-k 1000 top-p 0.9", 1000, 0.9f, 0}}) {
+  for (const Kind& kind : {Kind{"sample top-k 50 top-p 0.9", 50, 0.9f, 0}, Kind{"sample temperature only", 0, 1, 0},
+                           Kind{"sample top-p 0.9 only", 0, 0.9f, 0}, Kind{"sample min-p 0.05", 0, 1, 0.05f},
+                           Kind{"sample top-k 1000 top-p 0.9", 1000, 0.9f, 0}}) {
     std::vector<SampleParams> params(rows);
     for (int r = 0; r < rows; ++r) {
-      params[r].temperature = 0.8f, params[r].top_k = kind.k, params[r].top_p = kind.p,
-      params[r].min_p = kind.min_p;
+      params[r].temperature = 0.8f, params[r].top_k = kind.k, params[r].top_p = kind.p, params[r].min_p = kind.min_p;
       params[r].seed = r, params[r].position = 5;
     }
     DeviceArray<SampleParams> d(params);
-    line(
-        kind.name, rows,
-        time_us(
-            32,
-            [&](int i, cudaStream_t s) {
-              check(launch_sample({at(i), vocab, rows, vocab, d.get(), ids.get(), scratch.get()}, {s, true}));
-            }),
-        bytes);
+    line(kind.name, rows,
+         time_us(32,
+                 [&](int i, cudaStream_t s) {
+                   check(launch_sample({at(i), vocab, rows, vocab, d.get(), ids.get(), scratch.get()}, {s, true}));
+                 }),
+         bytes);
   }
   line("logprobs top 20", rows,
        time_us(32,
@@ -73,8 +69,7 @@ void row_kernels(int tokens) {
   const int dim = 4096, ffn = 14336, qh = 32, kvh = 8, hd = 128, width = (qh + 2 * kvh) * hd;
   const int copies = tokens > 1000 ? 2 : 16;
   const DType t = DType::kBF16;
-  DeviceArray<uint16_t> x(int64_t{tokens} * 2 * ffn * copies), y(int64_t{tokens} * 2 * ffn * copies),
-      w(ffn * 2);
+  DeviceArray<uint16_t> x(int64_t{tokens} * 2 * ffn * copies), y(int64_t{tokens} * 2 * ffn * copies), w(ffn * 2);
   BORA_CUDA_OK(cudaMemset(x.get(), 0x3c, x.size() * 2));
   BORA_CUDA_OK(cudaMemset(w.get(), 0x3c, w.size() * 2));
   const auto in = [&](int i) { return x.get() + int64_t{i % copies} * tokens * 2 * ffn; };
@@ -112,8 +107,7 @@ void row_kernels(int tokens) {
   const int blocks = (tokens + 15) / 16;
   DeviceArray<uint16_t> k(int64_t{blocks} * 16 * kvh * hd), v(k.size());
   RopeAppendArgs r;
-  r.dtype = t, r.qkv_stride = width, r.q_stride = qh * hd, r.rope = table.get(), r.rot_dim = hd,
-  r.pos = dpos.get();
+  r.dtype = t, r.qkv_stride = width, r.q_stride = qh * hd, r.rope = table.get(), r.rot_dim = hd, r.pos = dpos.get();
   r.slot = dslots.get(), r.k = k.get(), r.v = v.get(), r.block_stride = kv_block_bytes(hd, 16, kvh);
   r.tokens = tokens, r.q_heads = qh, r.kv_heads = kvh, r.head_dim = hd;
   line("rope + append", tokens,
@@ -126,8 +120,7 @@ void row_kernels(int tokens) {
   line("embed 4096", tokens,
        time_us(32,
                [&](int i, cudaStream_t s) {
-                 check(launch_embed({t, dslots.get(), x.get(), out(i), dim, tokens, tokens, dim, 1.0f},
-                                    {s, true}));
+                 check(launch_embed({t, dslots.get(), x.get(), out(i), dim, tokens, tokens, dim, 1.0f}, {s, true}));
                }),
        4.0 * tokens * dim);
 }

@@ -96,11 +96,9 @@ TEST_F(StepDevice, EmbedGatherAddActivation) {
     EXPECT_NEAR(sigmoid(0), 0.5, 1e-12);
     for (int kind = 0; kind < 6; ++kind) {
       for (bool gated : {true, false}) {
-        ActivationArgs args{t,         static_cast<Activation>(kind),
-                            da.get(),  gated ? db.get() : nullptr,
-                            sum.get(), dim,
-                            dim,       dim,
-                            tokens,    dim};
+        ActivationArgs args{
+            t,  static_cast<Activation>(kind), da.get(), gated ? db.get() : nullptr, sum.get(), dim, dim, dim, tokens,
+            dim};
         check(launch_activation(args, {}));
         synchronize();
         std::vector<double> want(a.size());
@@ -142,8 +140,7 @@ TEST_F(StepDevice, Norm) {
             squares += v[d] * v[d];
           }
           for (int d = 0; d < dim; ++d) {
-            want[row * dim + d] =
-                v[d] / std::sqrt(squares / dim + 1e-5) * (decode(w[d], t) + (plus_one ? 1 : 0));
+            want[row * dim + d] = v[d] / std::sqrt(squares / dim + 1e-5) * (decode(w[d], t) + (plus_one ? 1 : 0));
           }
         }
         const Half got = out.host(), got_one = one.host();
@@ -159,8 +156,8 @@ TEST_F(StepDevice, RopeAppend) {
     for (int dim : {64, 80, 96, 128, 256}) {
       for (int mode = 0; mode < 8; ++mode) {
         const bool interleaved = mode & 1, norm = mode & 2, part = mode & 4;
-        const int tokens = 5, qh = 6, kvh = 2, width = (qh + 2 * kvh) * dim, rot = part ? 32 : dim,
-                  blocks = 4, bt = 16;
+        const int tokens = 5, qh = 6, kvh = 2, width = (qh + 2 * kvh) * dim, rot = part ? 32 : dim, blocks = 4,
+                  bt = 16;
         const Half qkv = random_half(tokens * width, 40, t), wq = random_half(dim, 41, t),
                    wk = random_half(dim, 42, t);
         const std::vector<int32_t> pos = {0, 9, 100, 3, 55}, slot = {17, 63, 0, -1, 38};
@@ -178,8 +175,7 @@ TEST_F(StepDevice, RopeAppend) {
         DeviceArray<float> dtable(table);
         RopeAppendArgs a;
         a.dtype = t, a.qkv = dqkv.get(), a.qkv_stride = width, a.q_out = q.get(), a.q_stride = qh * dim;
-        a.rope = dtable.get(), a.rot_dim = rot, a.interleaved = interleaved, a.pos = dpos.get(),
-        a.slot = dslot.get();
+        a.rope = dtable.get(), a.rot_dim = rot, a.interleaved = interleaved, a.pos = dpos.get(), a.slot = dslot.get();
         if (norm) a.q_norm = dwq.get(), a.k_norm = dwk.get();
         a.k = k.get(), a.v = v.get(), a.block_stride = block_bytes, a.block_tokens = bt;
         a.tokens = tokens, a.q_heads = qh, a.kv_heads = kvh, a.head_dim = dim;
@@ -213,10 +209,10 @@ TEST_F(StepDevice, RopeAppend) {
                 got = decode(gq[(token * qh + head) * dim + d], t);
               } else {
                 if (slot[token] < 0) continue;
-                const int64_t at = (slot[token] / bt * block_bytes +
-                                    (head - qh - (value ? kvh : 0)) * kv_chunk_bytes(dim, bt) +
-                                    kv_offset(dim, slot[token] % bt, d)) /
-                                   2;
+                const int64_t at =
+                    (slot[token] / bt * block_bytes + (head - qh - (value ? kvh : 0)) * kv_chunk_bytes(dim, bt) +
+                     kv_offset(dim, slot[token] % bt, d)) /
+                    2;
                 got = decode((value ? gv : gk)[at], t);
                 written += !value;
               }
@@ -225,9 +221,8 @@ TEST_F(StepDevice, RopeAppend) {
             }
           }
         }
-        ASSERT_EQ(
-            static_cast<size_t>(std::count_if(gk.begin(), gk.end(), [](uint16_t x) { return x != 0x7fff; })),
-            written);
+        ASSERT_EQ(static_cast<size_t>(std::count_if(gk.begin(), gk.end(), [](uint16_t x) { return x != 0x7fff; })),
+                  written);
       }
     }
   }
@@ -237,9 +232,8 @@ TEST_F(StepDevice, Argmax) {
   for (int vocab : {1, 3, 5, 4096, 16385, 128256}) {
     const int rows = 9, stride = (vocab + 3) / 4 * 4;
     std::vector<float> logits = random_logits(rows * stride, vocab);
-    for (int i = 0; i < vocab; ++i) logits[stride + i] = 1.0f;  // all equal: 0
-    for (int i = 0; i < vocab; ++i)
-      logits[2 * stride + i] = -std::numeric_limits<float>::infinity();  // nothing: 0
+    for (int i = 0; i < vocab; ++i) logits[stride + i] = 1.0f;                                         // all equal: 0
+    for (int i = 0; i < vocab; ++i) logits[2 * stride + i] = -std::numeric_limits<float>::infinity();  // nothing: 0
     logits[3 * stride + vocab / 2] = NAN;
     logits[4 * stride + vocab - 1] = logits[4 * stride + vocab / 2] = 1e30f;
     DeviceArray<float> d(logits);
@@ -343,8 +337,7 @@ TEST_F(StepDevice, SampleAgainstTheDefinition) {
     }
     for (int r : {0, 2, 3, 9, 63}) {
       check(launch_sample(
-          {d.get() + int64_t{r} * stride, stride, 1, vocab, dparams.get() + r, alone.get(), scratch.get()},
-          {}));
+          {d.get() + int64_t{r} * stride, stride, 1, vocab, dparams.get() + r, alone.get(), scratch.get()}, {}));
       synchronize();
       ASSERT_EQ(alone.host()[0], got[r]) << "row alone";
     }
@@ -393,8 +386,8 @@ TEST_F(StepDevice, Logprobs) {
     const std::vector<int32_t> ids = {0, 1, 2, 3, 4, 4};
     DeviceArray<float> d(logits), chosen(rows), top_lp(rows * top);
     DeviceArray<int32_t> dids(ids), top_ids(rows * top);
-    check(launch_logprobs(
-        {d.get(), stride, rows, vocab, top, dids.get(), chosen.get(), top_ids.get(), top_lp.get()}, {}));
+    check(launch_logprobs({d.get(), stride, rows, vocab, top, dids.get(), chosen.get(), top_ids.get(), top_lp.get()},
+                          {}));
     synchronize();
     const std::vector<float> gc = chosen.host(), gl = top_lp.host();
     const std::vector<int32_t> gi = top_ids.host();
@@ -425,21 +418,17 @@ TEST_F(StepDevice, ProcessAndCount) {
   params[2].state = 0, params[2].frequency_penalty = -1;
   std::vector<uint32_t> seen(2 * words, 0), mask(rows * words, 0xffffffffu);
   std::vector<int32_t> counts(2 * vocab, 0);
-  for (int i = 0; i < vocab; i += 7)
-    seen[words + i / 32] |= 1u << (i % 32), counts[vocab + i] = i % 4, counts[i] = 1;
+  for (int i = 0; i < vocab; i += 7) seen[words + i / 32] |= 1u << (i % 32), counts[vocab + i] = i % 4, counts[i] = 1;
   mask[2 * words + 3] = 0x0f0f0f0f;
-  const std::vector<BiasEntry> bias = {
-      {0, 5, 1.5f}, {2, 100, 50.0f}, {1, 1000, -2.0f}, {7, 0, 9.0f}, {0, -3, 9.0f}};
+  const std::vector<BiasEntry> bias = {{0, 5, 1.5f}, {2, 100, 50.0f}, {1, 1000, -2.0f}, {7, 0, 9.0f}, {0, -3, 9.0f}};
   DeviceArray<float> d(logits);
   DeviceArray<SampleParams> dparams(params);
   DeviceArray<uint32_t> dseen(seen), dmask(mask);
   DeviceArray<int32_t> dcounts(counts), ids(std::vector<int32_t>{8, 9, -1});
   DeviceArray<BiasEntry> dbias(bias);
   ProcessArgs a;
-  a.logits = d.get(), a.row_stride = stride, a.rows = rows, a.vocab = vocab, a.softcap = 30,
-  a.params = dparams.get();
-  a.seen = dseen.get(), a.counts = dcounts.get(), a.bias = dbias.get(), a.bias_count = 5,
-  a.mask = dmask.get();
+  a.logits = d.get(), a.row_stride = stride, a.rows = rows, a.vocab = vocab, a.softcap = 30, a.params = dparams.get();
+  a.seen = dseen.get(), a.counts = dcounts.get(), a.bias = dbias.get(), a.bias_count = 5, a.mask = dmask.get();
   check(launch_process_logits(a, {}));
   check(launch_count_tokens({ids.get(), dparams.get(), dseen.get(), dcounts.get(), rows, vocab}, {}));
   synchronize();
@@ -471,8 +460,7 @@ TEST(StepDeviceArguments, BadOnesLaunchNothing) {
   alignas(16) char place[32] = {};
   EXPECT_EQ(launch_embed({}, {}).code(), Code::kInvalidArgument);
   EXPECT_EQ(
-      launch_argmax({reinterpret_cast<float*>(place), 4, 0, 4, reinterpret_cast<int32_t*>(place), place}, {})
-          .code(),
+      launch_argmax({reinterpret_cast<float*>(place), 4, 0, 4, reinterpret_cast<int32_t*>(place), place}, {}).code(),
       Code::kInvalidArgument);
   NormArgs n;
   n.in = n.out = place, n.dim = 12, n.tokens = 1, n.in_stride = n.out_stride = 16;
@@ -481,8 +469,7 @@ TEST(StepDeviceArguments, BadOnesLaunchNothing) {
   EXPECT_EQ(launch_norm(n, {}).code(), Code::kInvalidArgument);
   n.in = place, n.dtype = DType::kF32;
   EXPECT_EQ(launch_norm(n, {}).code(), Code::kUnimplemented);
-  EXPECT_EQ(launch_logprobs({reinterpret_cast<float*>(place), 4, 1, 4, 65}, {}).code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(launch_logprobs({reinterpret_cast<float*>(place), 4, 1, 4, 65}, {}).code(), Code::kInvalidArgument);
 }
 
 }  // namespace
