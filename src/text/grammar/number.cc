@@ -280,8 +280,8 @@ bool NumberReader::step(char c, const NumberRange& range) {
 }
 
 bool NumberReader::complete(const NumberRange& range) const {
-  bool ended = phase_ == Phase::kZero || phase_ == Phase::kInt || phase_ == Phase::kFraction ||
-               phase_ == Phase::kExpDigits;
+  bool ended =
+      phase_ == Phase::kZero || phase_ == Phase::kInt || phase_ == Phase::kFraction || phase_ == Phase::kExpDigits;
   if (!ended) return false;
   return holds(range, {negative_, digits_, exponent_ + (exp_negative_ ? -exp_value_ : exp_value_)});
 }
@@ -343,7 +343,8 @@ bool NumberReader::exponent_viable(const NumberRange& range) const {
 
 size_t NumberReader::hash() const {
   size_t h = digits_ * 0x9E3779B97F4A7C15u;
-  h ^= static_cast<size_t>(phase_) << 1 ^ static_cast<size_t>(negative_) << 5 ^ static_cast<size_t>(exp_negative_) << 6;
+  h ^= static_cast<size_t>(phase_) << 1 ^ static_cast<size_t>(negative_) << 5 ^
+       static_cast<size_t>(exp_negative_) << 6;
   h ^= static_cast<size_t>(static_cast<uint16_t>(exponent_)) << 16 ^ static_cast<size_t>(exp_value_) << 32;
   return h ^ static_cast<size_t>(exp_count_) << 48 ^ static_cast<size_t>(count_) << 52;
 }

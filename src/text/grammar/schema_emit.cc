@@ -9,7 +9,8 @@ namespace bora::text {
 
 SchemaEmitter::SchemaEmitter(SchemaModel* model, ProgramBuilder* out) : model_(model), out_(out) {
   auto limit = std::chrono::duration<double>(model->limits().compile_seconds);
-  deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
+  deadline_ =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
 }
 
 Status SchemaEmitter::check_time() const {
@@ -21,9 +22,8 @@ Status SchemaEmitter::check_time() const {
 }
 
 bool SchemaEmitter::never(const RefSet& refs) const {
-  return std::any_of(refs.begin(), refs.end(), [](const SchemaRef& r) {
-    return r.node->is_bool() && r.node->as_bool() == r.negated;
-  });
+  return std::any_of(refs.begin(), refs.end(),
+                     [](const SchemaRef& r) { return r.node->is_bool() && r.node->as_bool() == r.negated; });
 }
 
 RuleId SchemaEmitter::value_rule(const RefSet& refs) {
@@ -255,14 +255,16 @@ Result<NodeId> SchemaEmitter::text_body(const Alternative& alt, std::vector<std:
   if (shapes == 0 && !lengths) return other_words(std::move(taken), quote_node, out_);
   bool single = shapes == 1 && !lengths && taken.empty() && (alt.patterns.empty() || !alt.patterns[0].negated);
   if (!single) return text_dfa(alt, taken, quote_node);
-  std::string pattern = alt.patterns.empty() ? "^(?:" + std::string(format_pattern(alt.formats[0])) + ")$" : alt.patterns[0].text;
+  std::string pattern =
+      alt.patterns.empty() ? "^(?:" + std::string(format_pattern(alt.formats[0])) + ")$" : alt.patterns[0].text;
   BORA_ASSIGN(Expr e, model_->pattern_expr(pattern));
   if (has_assert(e)) return text_dfa(alt, taken, quote_node);
   return compile_expr(e, true, quote_node, out_);
 }
 
 // Several constraints on one string: their automata are intersected.
-Result<NodeId> SchemaEmitter::text_dfa(const Alternative& alt, const std::vector<std::string>& taken, NodeId quote_node) {
+Result<NodeId> SchemaEmitter::text_dfa(const Alternative& alt, const std::vector<std::string>& taken,
+                                       NodeId quote_node) {
   Dfa all = Dfa::any();
   auto add = [&all](Result<Dfa> dfa, bool negated) -> Status {
     if (!dfa.ok()) return std::move(dfa).take_status().with_context("schema: string constraints");

@@ -1,9 +1,9 @@
 // JSON Schema as alternatives of plain constraints.
 //
 // A schema (or the conjunction of several, or a negation) becomes a list of Alternatives: each is a conjunction of
-// constraints without logic. allOf, $ref and siblings multiply lists, anyOf joins them, `not` is pushed inwards, if/then/
-// else is (if and then) or (not if and else). Sub-schemas stay references: they are expanded when the value they describe
-// is compiled, so recursion in a schema is never recursion here.
+// constraints without logic. allOf, $ref and siblings multiply lists, anyOf joins them, `not` is pushed inwards,
+// if/then/ else is (if and then) or (not if and else). Sub-schemas stay references: they are expanded when the value
+// they describe is compiled, so recursion in a schema is never recursion here.
 #pragma once
 
 #include <cstdint>

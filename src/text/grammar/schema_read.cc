@@ -11,18 +11,19 @@ namespace {
 constexpr std::string_view kKnown[] = {
     "type", "enum", "const", "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     "minLength", "maxLength", "pattern", "format", "items", "prefixItems", "minItems", "maxItems", "properties",
-    "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties", "allOf",
-    "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
+    "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
+    "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
     // Annotations.
-    "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "deprecated", "readOnly",
-    "writeOnly", "$defs", "definitions", "$anchor", "contentMediaType", "contentEncoding", "strict", "discriminator"};
+    "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "deprecated",
+    "readOnly", "writeOnly", "$defs", "definitions", "$anchor", "contentMediaType", "contentEncoding", "strict",
+    "discriminator"};
 
 struct TypeName {
   std::string_view name;
   uint8_t bits;
 };
-constexpr TypeName kTypes[] = {{"null", kNull},    {"boolean", kBool}, {"integer", kInteger}, {"number", kNumeric},
-                               {"string", kText},  {"array", kList},   {"object", kObject}};
+constexpr TypeName kTypes[] = {{"null", kNull},   {"boolean", kBool}, {"integer", kInteger}, {"number", kNumeric},
+                               {"string", kText}, {"array", kList},   {"object", kObject}};
 
 uint8_t type_of(const Json& v) {
   if (v.is_null()) return kNull;
@@ -165,7 +166,8 @@ Result<const Json*> SchemaModel::resolve(const Json& s) const {
     }
     text.remove_prefix(end);
     const Json* next = at->find(key);
-    if (at->is_array() && !key.empty() && key.size() < 9 && key.find_first_not_of("0123456789") == std::string::npos) {
+    if (at->is_array() && !key.empty() && key.size() < 9 &&
+        key.find_first_not_of("0123456789") == std::string::npos) {
       auto index = static_cast<size_t>(std::stoul(key));
       if (index < at->size()) next = &at->items()[index];
     }
@@ -262,12 +264,10 @@ Status SchemaModel::read_counts(const Json& s, Alternative* out) {
     uint32_t Alternative::*min;
     uint32_t Alternative::*max;
   };
-  static constexpr Keyword kCounts[] = {{"minLength", &Alternative::min_length, nullptr},
-                                        {"maxLength", nullptr, &Alternative::max_length},
-                                        {"minItems", &Alternative::min_items, nullptr},
-                                        {"maxItems", nullptr, &Alternative::max_items},
-                                        {"minProperties", &Alternative::min_members, nullptr},
-                                        {"maxProperties", nullptr, &Alternative::max_members}};
+  static constexpr Keyword kCounts[] = {
+      {"minLength", &Alternative::min_length, nullptr},      {"maxLength", nullptr, &Alternative::max_length},
+      {"minItems", &Alternative::min_items, nullptr},        {"maxItems", nullptr, &Alternative::max_items},
+      {"minProperties", &Alternative::min_members, nullptr}, {"maxProperties", nullptr, &Alternative::max_members}};
   for (const Keyword& k : kCounts) {
     BORA_ASSIGN(std::optional<uint32_t> v, count(s, k.name));
     if (!v) continue;
