@@ -139,9 +139,8 @@ TEST(GrammarSchema, LogicOfKeywords) {
   EXPECT_TRUE(accepts(g, R"({"n_a":1,"n_b":2})"));
   EXPECT_FALSE(accepts(g, R"({"x":1})"));
   EXPECT_FALSE(accepts(g, R"({"n_a":"s"})"));
-  g = schema(
-      R"({"type":"object","properties":{"a":true,"b":true,"c":true},"minProperties":2,"maxProperties":2,)"
-      R"("additionalProperties":false})");
+  g = schema(R"({"type":"object","properties":{"a":true,"b":true,"c":true},"minProperties":2,"maxProperties":2,)"
+             R"("additionalProperties":false})");
   EXPECT_FALSE(accepts(g, R"({"a":1})"));
   EXPECT_TRUE(accepts(g, R"({"a":1,"c":1})"));
   EXPECT_FALSE(accepts(g, R"({"a":1,"b":1,"c":1})"));

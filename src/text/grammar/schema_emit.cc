@@ -130,7 +130,9 @@ NodeId SchemaEmitter::plain_number(bool integer, NodeId next) {
     out_->set_split(loop, {digit, after});
     return digit;
   };
-  NodeId exponent_digits = digits('0', next);
+  // Two exponent digits keep a whole number inside the range of a double.
+  NodeId last_digit = out_->span('0', '9', false, next);
+  NodeId exponent_digits = integer ? out_->span('0', '9', false, out_->split({last_digit, next})) : digits('0', next);
   NodeId plus = out_->chr('+', false, exponent_digits);
   NodeId minus = integer ? out_->dead() : out_->chr('-', false, exponent_digits);
   NodeId exponent_tail = out_->split({exponent_digits, plus, minus});
@@ -194,7 +196,7 @@ Result<NodeId> SchemaEmitter::literal_values(const Alternative& alt, NodeId next
   std::vector<std::string> words;
   std::vector<NodeId> options;
   for (const Json* v : *alt.values) {
-    BORA_ASSIGN(bool ok, model_->admits(alt, *v));
+    BORA_ASSIGN(bool ok, model_->admits_shape(alt, *v));
     if (!ok) continue;
     if (v->is_string()) {
       words.push_back(v->as_string());
@@ -244,7 +246,7 @@ Result<NodeId> SchemaEmitter::text_body(const Alternative& alt, std::vector<std:
     std::vector<std::string> words;
     for (const Json* v : *alt.values) {
       if (!v->is_string() || std::find(taken.begin(), taken.end(), v->as_string()) != taken.end()) continue;
-      BORA_ASSIGN(bool ok, model_->admits(alt, *v));
+      BORA_ASSIGN(bool ok, model_->admits_shape(alt, *v));
       if (ok) words.push_back(v->as_string());
     }
     return word_trie(std::move(words), true, quote_node, out_);
@@ -255,9 +257,10 @@ Result<NodeId> SchemaEmitter::text_body(const Alternative& alt, std::vector<std:
   if (shapes == 0 && !lengths) return other_words(std::move(taken), quote_node, out_);
   bool single = shapes == 1 && !lengths && taken.empty() && (alt.patterns.empty() || !alt.patterns[0].negated);
   if (!single) return text_dfa(alt, taken, quote_node);
-  std::string pattern =
-      alt.patterns.empty() ? "^(?:" + std::string(format_pattern(alt.formats[0])) + ")$" : alt.patterns[0].text;
-  BORA_ASSIGN(Expr e, model_->pattern_expr(pattern));
+  auto parsed =
+      alt.patterns.empty() ? model_->format_expr(alt.formats[0]) : model_->pattern_expr(alt.patterns[0].text);
+  if (!parsed.ok()) return std::move(parsed).take_status();
+  Expr e = std::move(*parsed);
   if (has_assert(e)) return text_dfa(alt, taken, quote_node);
   return compile_expr(e, true, quote_node, out_);
 }
@@ -275,7 +278,7 @@ Result<NodeId> SchemaEmitter::text_dfa(const Alternative& alt, const std::vector
   };
   for (const PatternRef& p : alt.patterns) BORA_TRY(add(model_->pattern_dfa(p.text), p.negated));
   for (const std::string& f : alt.formats) {
-    BORA_TRY(add(model_->pattern_dfa("^(?:" + std::string(format_pattern(f)) + ")$"), false));
+    BORA_TRY(add(model_->format_dfa(f), false));
   }
   if (alt.min_length > 0 || alt.max_length != kUnbounded) {
     if (std::max(alt.min_length, alt.max_length == kUnbounded ? 0 : alt.max_length) > Dfa::kMaxStates) {

@@ -266,7 +266,7 @@ Status SchemaModel::negate_simple(const Json& s, Alternatives* out) {
 Result<bool> SchemaModel::impossible(const Alternative& alt, int depth) {
   if (alt.values) {
     for (const Json* v : *alt.values) {
-      BORA_ASSIGN(bool ok, admits(alt, *v));
+      BORA_ASSIGN(bool ok, admits_shape(alt, *v));
       if (ok) return false;
     }
     return true;

@@ -66,6 +66,8 @@ class SchemaModel {
   Result<Alternatives> expand(const RefSet& refs);
   // Whether a value satisfies the alternative (the validator's view, for enum values and member names).
   Result<bool> admits(const Alternative& alt, const Json& value);
+  // The same without the list of values (for a value of that list).
+  Result<bool> admits_shape(const Alternative& alt, const Json& value);
   Result<bool> admits(const RefSet& refs, const Json& value);
 
   // The schemas of element `index` and of member `name`.
@@ -73,6 +75,9 @@ class SchemaModel {
   Result<RefSet> member_refs(const Alternative& alt, const std::string& name);
   Result<bool> pattern_matches(const std::string& pattern, const std::string& text);
   Result<Dfa> pattern_dfa(const std::string& pattern);
+  // The whole text, unlike pattern_expr, which searches.
+  Result<Expr> format_expr(const std::string& name) const;
+  Result<Dfa> format_dfa(const std::string& name);
   Result<Expr> pattern_expr(const std::string& pattern) const;
 
   SchemaRef never() const { return {&false_, false}; }

@@ -333,6 +333,17 @@ Status SchemaModel::read_simple(const Json& s, Alternative* out) {
   return ok_status();
 }
 
+Result<Expr> SchemaModel::format_expr(const std::string& name) const {
+  RegexOptions options;
+  options.unicode_classes = false;
+  return parse_regex(format_pattern(name), options);
+}
+
+Result<Dfa> SchemaModel::format_dfa(const std::string& name) {
+  BORA_ASSIGN(Expr e, format_expr(name));
+  return Dfa::from_expr(e, false);
+}
+
 Result<Expr> SchemaModel::pattern_expr(const std::string& pattern) const {
   RegexOptions options;
   options.unicode_classes = false;
@@ -365,9 +376,8 @@ Result<bool> SchemaModel::admits_text(const Alternative& alt, const std::string&
     if (match == p.negated) return false;
   }
   for (const std::string& f : alt.formats) {
-    std::string whole = "^(?:" + std::string(format_pattern(f)) + ")$";
-    BORA_ASSIGN(bool match, pattern_matches(whole, value));
-    if (!match) return false;
+    BORA_ASSIGN(Dfa dfa, format_dfa(f));
+    if (!dfa.matches(value)) return false;
   }
   return true;
 }
@@ -386,9 +396,13 @@ Result<bool> SchemaModel::admits_object(const Alternative& alt, const Json& valu
 }
 
 Result<bool> SchemaModel::admits(const Alternative& alt, const Json& value) {
+  if (alt.values && !contains(*alt.values, value)) return false;
+  return admits_shape(alt, value);
+}
+
+Result<bool> SchemaModel::admits_shape(const Alternative& alt, const Json& value) {
   uint8_t type = type_of(value);
   if ((alt.types & type) == 0 || contains(alt.excluded, value)) return false;
-  if (alt.values && !contains(*alt.values, value)) return false;
   if (value.is_number()) return finite(value) && holds(alt.number, decimal_value(value));
   if (value.is_string()) return admits_text(alt, value.as_string());
   if (value.is_object()) return admits_object(alt, value);
