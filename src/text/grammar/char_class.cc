@@ -84,7 +84,8 @@ CharClass CharClass::fold_case() const {
 
 CharClass digit_class(bool unicode) {
   if (!unicode) return CharClass({{'0', '9'}});
-  static const CharClass kDigits = by_category([](utf8proc_category_t k, uint32_t) { return k == UTF8PROC_CATEGORY_ND; });
+  static const CharClass kDigits =
+      by_category([](utf8proc_category_t k, uint32_t) { return k == UTF8PROC_CATEGORY_ND; });
   return kDigits;
 }
 
@@ -99,8 +100,15 @@ CharClass word_class(bool unicode) {
 }
 
 CharClass space_class() {
-  return CharClass({{0x09, 0x0D}, {0x20, 0x20}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-                    {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}});
+  return CharClass({{0x09, 0x0D},
+                    {0x20, 0x20},
+                    {0xA0, 0xA0},
+                    {0x1680, 0x1680},
+                    {0x2000, 0x200A},
+                    {0x2028, 0x2029},
+                    {0x202F, 0x202F},
+                    {0x205F, 0x205F},
+                    {0x3000, 0x3000}});
 }
 
 std::optional<CharClass> property_class(std::string_view name) {
@@ -108,11 +116,10 @@ std::optional<CharClass> property_class(std::string_view name) {
     std::string_view name;
     std::string_view code;
   };
-  static constexpr LongName kLongNames[] = {{"Letter", "L"},           {"Uppercase_Letter", "Lu"},
-                                            {"Lowercase_Letter", "Ll"}, {"Number", "N"},
-                                            {"Decimal_Number", "Nd"},   {"Punctuation", "P"},
-                                            {"Symbol", "S"},            {"Separator", "Z"},
-                                            {"Mark", "M"},              {"Other", "C"}};
+  static constexpr LongName kLongNames[] = {{"Letter", "L"}, {"Uppercase_Letter", "Lu"}, {"Lowercase_Letter", "Ll"},
+                                            {"Number", "N"}, {"Decimal_Number", "Nd"},   {"Punctuation", "P"},
+                                            {"Symbol", "S"}, {"Separator", "Z"},         {"Mark", "M"},
+                                            {"Other", "C"}};
   for (const LongName& entry : kLongNames) {
     if (entry.name == name) name = entry.code;
   }

@@ -76,14 +76,22 @@ CharStep escaped(const Program& p, const Node& n, uint8_t byte) {
   switch (byte) {
     case '"':
     case '\\':
-    case '/': return finished(p, n, byte);
-    case 'b': return finished(p, n, '\b');
-    case 'f': return finished(p, n, '\f');
-    case 'n': return finished(p, n, '\n');
-    case 'r': return finished(p, n, '\r');
-    case 't': return finished(p, n, '\t');
-    case 'u': return hex_state(p, n, 4, 0);
-    default: return {CharStep::kNone, 0};
+    case '/':
+      return finished(p, n, byte);
+    case 'b':
+      return finished(p, n, '\b');
+    case 'f':
+      return finished(p, n, '\f');
+    case 'n':
+      return finished(p, n, '\n');
+    case 'r':
+      return finished(p, n, '\r');
+    case 't':
+      return finished(p, n, '\t');
+    case 'u':
+      return hex_state(p, n, 4, 0);
+    default:
+      return {CharStep::kNone, 0};
   }
 }
 
@@ -110,11 +118,13 @@ CharStep char_step(const Program& p, const Node& n, uint32_t aux, uint8_t byte) 
   bool hex = detail::is_hex(byte);
   uint32_t digit = hex ? static_cast<uint32_t>(detail::hex_value(byte)) : 0;
   switch (aux >> 29) {
-    case 0: return first_byte(p, n, byte);
+    case 0:
+      return first_byte(p, n, byte);
     case kUtf8:
       if (byte < 0x80 || byte > 0xBF) break;
       return utf8_state(p, n, left - 1, aux >> 21 & 7, (aux & 0x1FFFFF) << 6 | (byte & 0x3F));
-    case kEscape: return escaped(p, n, byte);
+    case kEscape:
+      return escaped(p, n, byte);
     case kHex:
       if (!hex) break;
       return hex_state(p, n, left - 1, value << 4 | digit);
@@ -158,7 +168,8 @@ void mark_first_bytes(const Program& p, const Node& n, uint32_t aux, uint32_t* r
     case NodeKind::kWs:
       for (char c : {' ', '\n', '\r', '\t'}) row[static_cast<uint8_t>(c)] = value;
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -15,8 +15,8 @@ class CompiledGrammar final : public Grammar, public std::enable_shared_from_thi
   std::unique_ptr<GrammarMatcher> matcher(std::shared_ptr<const GrammarVocab> vocab) const override;
   const Program& program() const { return program_; }
 
-  // Matchers of all threads share one engine under one lock. Above the memory limit it is replaced; every matcher moves
-  // its own states over the next time it is used.
+  // Matchers of all threads share one engine under one lock. Above the memory limit it is replaced; every matcher
+  // moves its own states over the next time it is used.
   struct Shared {
     std::mutex mutex;
     std::shared_ptr<Engine> engine;

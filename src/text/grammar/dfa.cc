@@ -181,10 +181,18 @@ class DfaBuilder {
       bool boundary = (s.before == kAfterWord) != (next_word && !end);
       bool holds = false;
       switch (static_cast<AssertKind>(n.assertion)) {
-        case AssertKind::kStart: holds = s.before == kAtStart; break;
-        case AssertKind::kEnd: holds = end; break;
-        case AssertKind::kWord: holds = boundary; break;
-        case AssertKind::kNotWord: holds = !boundary; break;
+        case AssertKind::kStart:
+          holds = s.before == kAtStart;
+          break;
+        case AssertKind::kEnd:
+          holds = end;
+          break;
+        case AssertKind::kWord:
+          holds = boundary;
+          break;
+        case AssertKind::kNotWord:
+          holds = !boundary;
+          break;
       }
       if (holds) visit(n.next);
     }

@@ -204,19 +204,28 @@ class EbnfParser {
     if (pos_ >= text_.size()) return error("backslash at the end");
     char c = text_[pos_++];
     switch (c) {
-      case 'n': return uint32_t{'\n'};
-      case 'r': return uint32_t{'\r'};
-      case 't': return uint32_t{'\t'};
-      case 'x': return hex(2);
-      case 'u': return hex(4);
-      case 'U': return hex(8);
+      case 'n':
+        return uint32_t{'\n'};
+      case 'r':
+        return uint32_t{'\r'};
+      case 't':
+        return uint32_t{'\t'};
+      case 'x':
+        return hex(2);
+      case 'u':
+        return hex(4);
+      case 'U':
+        return hex(8);
       case '\\':
       case '"':
       case '[':
       case ']':
       case '-':
-      case '^': return static_cast<uint32_t>(c);
-      default: --pos_; return error("unknown escape");
+      case '^':
+        return static_cast<uint32_t>(c);
+      default:
+        --pos_;
+        return error("unknown escape");
     }
   }
 

@@ -1,4 +1,5 @@
-// Steps and interning. The order of expansion (lowest rank first) gathers all callers of a rule before the rule starts.
+// Steps and interning. The order of expansion (lowest rank first) gathers all callers of a rule before the rule
+// starts.
 #include "text/grammar/engine.h"
 
 #include <algorithm>
@@ -326,7 +327,8 @@ ConfigId Engine::import(const Engine& from, ConfigId id) {
   for (uint32_t i = 0; i < source.items.count; ++i) needed[list[i].stack] = 1;
   for (size_t s = needed.size(); s-- > 1;) {
     if (!needed[s]) continue;
-    for (uint32_t i = 0; i < from.stacks_[s].count; ++i) needed[from.edge_pool_[from.stacks_[s].first + i].parent] = 1;
+    for (uint32_t i = 0; i < from.stacks_[s].count; ++i)
+      needed[from.edge_pool_[from.stacks_[s].first + i].parent] = 1;
   }
   stack_map[0] = 0;
   for (size_t s = 1; s < needed.size(); ++s) {

@@ -1,9 +1,9 @@
 // Runs a Program: configurations (sets of positions with stacks), transitions and token masks, all built on demand.
 //
-// A stack is a graph node: a set of edges {call site, finished rounds, parent}. All calls of one rule at one place of the
-// text share one node, so ambiguity multiplies edges, not stacks. Stacks, configurations and transitions are interned,
-// which makes repeated contexts a table look-up. An Engine only grows; its owner replaces it above a size (see import).
-// Not thread-safe.
+// A stack is a graph node: a set of edges {call site, finished rounds, parent}. All calls of one rule at one place of
+// the text share one node, so ambiguity multiplies edges, not stacks. Stacks, configurations and transitions are
+// interned, which makes repeated contexts a table look-up. An Engine only grows; its owner replaces it above a size
+// (see import). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +68,8 @@ class Engine {
       uint32_t max_chars;
     };
     const GrammarVocab* vocab;
-    std::vector<Part> parts;       // loop contexts, OR-ed
-    std::vector<int32_t> extra;    // single tokens, unless dense
+    std::vector<Part> parts;     // loop contexts, OR-ed
+    std::vector<int32_t> extra;  // single tokens, unless dense
     std::vector<uint32_t> dense;
   };
   struct Config {

@@ -119,7 +119,6 @@ Result<NodeId> compile_repeat(const Expr& original, bool json, NodeId next, Prog
   return out->repeat(rule, e.min, e.max, next);
 }
 
-
 bool is_any(const Expr& e) { return e.kind == ExprKind::kClass && e.set == CharClass::any(); }
 
 // Whether e starts (ends) with the assertion in every branch without other assertions.

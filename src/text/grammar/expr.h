@@ -1,5 +1,5 @@
-// Expressions that regex and EBNF share, and their two compiled forms: nodes of a Program (repetitions stay counters),
-// or a DFA over code points (for assertions and for intersection, union and complement of patterns).
+// Expressions that regex and EBNF share, and their two compiled forms: nodes of a Program (repetitions stay
+// counters), or a DFA over code points (for assertions and for intersection, union and complement of patterns).
 #pragma once
 
 #include <chrono>
@@ -35,8 +35,8 @@ struct Expr {
 bool has_assert(const Expr& e);
 bool nullable(const Expr& e);  // rules count as not nullable
 
-// The start node of `e` followed by `next`. REQUIRES: !has_assert(e). Recursion is as deep as the expression, which its
-// parser limits. Errors: a bounded repetition of something that may be empty cannot be simplified.
+// The start node of `e` followed by `next`. REQUIRES: !has_assert(e). Recursion is as deep as the expression, which
+// its parser limits. Errors: a bounded repetition of something that may be empty cannot be simplified.
 Result<NodeId> compile_expr(const Expr& e, bool json, NodeId next, ProgramBuilder* out);
 
 struct RegexOptions {
@@ -47,8 +47,8 @@ struct RegexOptions {
 // ECMAScript syntax, the regular part. Errors name the position. Lookaround and back references are refused.
 Result<Expr> parse_regex(std::string_view pattern, const RegexOptions& options);
 
-// A search pattern as JSON Schema means it: matches anywhere. When its assertions are only outer anchors the result has
-// none left; otherwise it keeps them and needs a DFA.
+// A search pattern as JSON Schema means it: matches anywhere. When its assertions are only outer anchors the result
+// has none left; otherwise it keeps them and needs a DFA.
 Expr search_expr(Expr e);
 // The same for a pattern that has to match the whole text.
 Expr whole_expr(Expr e);

@@ -5,15 +5,18 @@
 #include <fstream>
 #include <string>
 
-#include "text/grammar/grammar.h"
+#include "text/grammar/test_vocab.h"
 
 namespace bora::text {
+
+std::string fixtures_root() {
+  const char* root = std::getenv("BORA_FIXTURES");
+  return root ? std::string(root) : std::string(BORA_SOURCE_DIR "/../shared");
+}
+
 namespace {
 
-std::string fixture(const std::string& name) {
-  const char* root = std::getenv("BORA_FIXTURES");
-  return (root ? std::string(root) : std::string(BORA_SOURCE_DIR "/../shared")) + "/fixtures/text/" + name;
-}
+std::string fixture(const std::string& name) { return fixtures_root() + "/fixtures/text/" + name; }
 
 bool accepts(const GrammarPtr& grammar, const std::string& text) {
   auto m = grammar->matcher(nullptr);
@@ -79,7 +82,8 @@ TEST(GrammarFixtures, Schema) {
     std::string name = "schema " + std::to_string(json->find("id")->as_int());
     if (!grammar.ok()) {
       ++refused;
-      EXPECT_NE(grammar.status().message().find("contains"), std::string::npos) << name << ": " << grammar.status().message();
+      EXPECT_NE(grammar.status().message().find("contains"), std::string::npos)
+          << name << ": " << grammar.status().message();
       continue;
     }
     for (const Json& c : json->find("instances")->items()) {
@@ -94,8 +98,8 @@ TEST(GrammarFixtures, Schema) {
   }
   EXPECT_LE(refused, 2);
   EXPECT_GE(instances, 550);
-  std::printf("schema.jsonl: %d instances, %d schemas refused, %d valid texts out of order refused\n", instances, refused,
-              out_of_order);
+  std::printf("schema.jsonl: %d instances, %d schemas refused, %d valid texts out of order refused\n", instances,
+              refused, out_of_order);
 }
 
 }  // namespace

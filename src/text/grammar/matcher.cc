@@ -7,8 +7,8 @@
 namespace bora::text {
 namespace {
 
-// White space between JSON tokens is free but not endless: from kWsSoft bytes on no token may begin with more of it, and
-// kWsHard is never passed.
+// White space between JSON tokens is free but not endless: from kWsSoft bytes on no token may begin with more of it,
+// and kWsHard is never passed.
 constexpr uint32_t kWsSoft = 128;
 constexpr uint32_t kWsHard = 512;
 constexpr size_t kHistory = 64;
@@ -158,7 +158,8 @@ class Matcher final : public GrammarMatcher {
 }  // namespace
 
 CompiledGrammar::CompiledGrammar(Program program, const GrammarLimits& limits)
-    : program_(std::move(program)), engine_bytes_max_(static_cast<size_t>(std::max<int64_t>(limits.memory_bytes, 1 << 20))) {}
+    : program_(std::move(program)),
+      engine_bytes_max_(static_cast<size_t>(std::max<int64_t>(limits.memory_bytes, 1 << 20))) {}
 
 std::unique_ptr<GrammarMatcher> CompiledGrammar::matcher(std::shared_ptr<const GrammarVocab> vocab) const {
   return std::make_unique<Matcher>(shared_from_this(), std::move(vocab));

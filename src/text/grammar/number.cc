@@ -9,8 +9,10 @@ namespace {
 
 __extension__ using Int128 = __int128;
 constexpr int kMaxDigits = 18;
-constexpr int kMaxExpDigits = 3;
 constexpr int kExpLimit = 999;
+
+// Readers turn numbers into doubles; beyond their range a whole number would no longer count as one.
+int max_exp_digits(const NumberRange& range) { return range.multiple == 0 ? 3 : 2; }
 
 int digit_count(uint64_t v) {
   int n = 0;
@@ -259,7 +261,7 @@ bool NumberReader::step(char c, const NumberRange& range) {
       if (exponent_ < -400 || exponent_ > 400) return false;
     }
   } else if (digit && exponent) {
-    if (exp_count_ == kMaxExpDigits) return false;
+    if (exp_count_ == max_exp_digits(range)) return false;
     phase_ = Phase::kExpDigits;
     exp_value_ = static_cast<int16_t>(exp_value_ * 10 + static_cast<int>(value));
     ++exp_count_;
@@ -280,8 +282,8 @@ bool NumberReader::step(char c, const NumberRange& range) {
 }
 
 bool NumberReader::complete(const NumberRange& range) const {
-  bool ended = phase_ == Phase::kZero || phase_ == Phase::kInt || phase_ == Phase::kFraction ||
-               phase_ == Phase::kExpDigits;
+  bool ended =
+      phase_ == Phase::kZero || phase_ == Phase::kInt || phase_ == Phase::kFraction || phase_ == Phase::kExpDigits;
   if (!ended) return false;
   return holds(range, {negative_, digits_, exponent_ + (exp_negative_ ? -exp_value_ : exp_value_)});
 }
@@ -332,9 +334,11 @@ bool NumberReader::exponent_viable(const NumberRange& range) const {
   auto reach = [&](int lo, int hi, bool negative) {
     return negative ? std::max(first, -hi) <= std::min(last, -lo) : std::max(first, lo) <= std::min(last, hi);
   };
-  if (phase_ == Phase::kExp) return reach(0, kExpLimit, false) || reach(0, kExpLimit, true);
+  int exp_digits = max_exp_digits(range);
+  int exp_limit = exp_digits == 3 ? kExpLimit : 99;
+  if (phase_ == Phase::kExp) return reach(0, exp_limit, false) || reach(0, exp_limit, true);
   int width = 1;
-  for (int more = 0; more + exp_count_ <= kMaxExpDigits; ++more, width *= 10) {
+  for (int more = 0; more + exp_count_ <= exp_digits; ++more, width *= 10) {
     if (more + exp_count_ == 0) continue;
     if (reach(exp_value_ * width, exp_value_ * width + width - 1, exp_negative_)) return true;
   }
@@ -343,7 +347,8 @@ bool NumberReader::exponent_viable(const NumberRange& range) const {
 
 size_t NumberReader::hash() const {
   size_t h = digits_ * 0x9E3779B97F4A7C15u;
-  h ^= static_cast<size_t>(phase_) << 1 ^ static_cast<size_t>(negative_) << 5 ^ static_cast<size_t>(exp_negative_) << 6;
+  h ^= static_cast<size_t>(phase_) << 1 ^ static_cast<size_t>(negative_) << 5 ^
+       static_cast<size_t>(exp_negative_) << 6;
   h ^= static_cast<size_t>(static_cast<uint16_t>(exponent_)) << 16 ^ static_cast<size_t>(exp_value_) << 32;
   return h ^ static_cast<size_t>(exp_count_) << 48 ^ static_cast<size_t>(count_) << 52;
 }

@@ -1,9 +1,9 @@
 // JSON numbers under limits, decided exactly while they are read.
 //
 // A number is sign, digits D and a decimal exponent E: D * 10^E. The reader keeps D without leading zeros; whether a
-// finished text satisfies the range is exact decimal arithmetic, and whether an unfinished one can still be completed is
-// answered by the interval of values that its digits allow. Exponents make every magnitude reachable, so a prefix is
-// judged by its leading digits only.
+// finished text satisfies the range is exact decimal arithmetic, and whether an unfinished one can still be completed
+// is answered by the interval of values that its digits allow. Exponents make every magnitude reachable, so a prefix
+// is judged by its leading digits only.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +50,9 @@ class NumberReader {
   Phase phase_ = Phase::kStart;
   bool negative_ = false;
   bool exp_negative_ = false;
-  uint8_t count_ = 0;         // significant digits kept
+  uint8_t count_ = 0;  // significant digits kept
   uint8_t exp_count_ = 0;
-  int16_t exponent_ = 0;      // of the last kept digit
+  int16_t exponent_ = 0;  // of the last kept digit
   int16_t exp_value_ = 0;
   uint64_t digits_ = 0;
 };

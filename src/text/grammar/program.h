@@ -1,10 +1,10 @@
 // The compiled form of every grammar: a pushdown automaton over bytes.
 //
-// A node either consumes (kChar, kByte, kString, kNumber, kWs) or moves without consuming (kSplit, kCall, kRepeat, kReturn).
-// A rule is an entry node whose paths end in kReturn. kRepeat calls its body rule between `min` and `max` times; the
-// number of finished rounds lives on the stack edge, so a limit of a million costs one node. A kChar may be read in its
-// JSON spelling (raw UTF-8, or any escape that means the code point), so patterns and literals work on the decoded text.
-// finish() drops every path that cannot end, so that a state that exists can always be completed.
+// A node either consumes (kChar, kByte, kString, kNumber, kWs) or moves without consuming (kSplit, kCall, kRepeat,
+// kReturn). A rule is an entry node whose paths end in kReturn. kRepeat calls its body rule between `min` and `max`
+// times; the number of finished rounds lives on the stack edge, so a limit of a million costs one node. A kChar may
+// be read in its JSON spelling (raw UTF-8, or any escape that means the code point), so patterns and literals work on
+// the decoded text. finish() drops every path that cannot end, so that a state that exists can always be completed.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,26 @@ inline constexpr uint32_t kNoNode = UINT32_MAX;
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 inline constexpr uint32_t kMaxCount = (1u << 27) - 2;  // counters that fit an item
 
-enum class NodeKind : uint8_t { kDead, kChar, kByte, kString, kNumber, kWs, kSplit, kCall, kRepeat, kReturn, kAccept };
+enum class NodeKind : uint8_t {
+  kDead,
+  kChar,
+  kByte,
+  kString,
+  kNumber,
+  kWs,
+  kSplit,
+  kCall,
+  kRepeat,
+  kReturn,
+  kAccept
+};
 
 struct Node {
   NodeKind kind = NodeKind::kDead;
   bool json = false;      // kChar: JSON spelling
   bool is_class = false;  // kChar: a is a class, else the span [a, b]
-  uint32_t a = 0;         // kChar lo or class; kString min; kNumber constraint; kSplit first edge; kCall rule; kRepeat body
-  uint32_t b = 0;         // kChar hi; kString max; kSplit edge count; kRepeat index into repeats
+  uint32_t a = 0;  // kChar lo or class; kString min; kNumber constraint; kSplit first edge; kCall rule; kRepeat body
+  uint32_t b = 0;  // kChar hi; kString max; kSplit edge count; kRepeat index into repeats
   NodeId next = kNoNode;
 };
 

@@ -182,19 +182,44 @@ class RegexParser {
     bool unicode = options_.unicode_classes;
     std::optional<CharClass> set;
     switch (c) {
-      case 'd': set = digit_class(unicode); break;
-      case 'D': set = digit_class(unicode).complement(); break;
-      case 'w': set = word_class(unicode); break;
-      case 'W': set = word_class(unicode).complement(); break;
-      case 's': set = space_class(); break;
-      case 'S': set = space_class().complement(); break;
-      case 'n': set = CharClass::single('\n'); break;
-      case 'r': set = CharClass::single('\r'); break;
-      case 't': set = CharClass::single('\t'); break;
-      case 'f': set = CharClass::single('\f'); break;
-      case 'v': set = CharClass::single('\v'); break;
-      case '0': set = CharClass::single(0); break;
-      default: break;
+      case 'd':
+        set = digit_class(unicode);
+        break;
+      case 'D':
+        set = digit_class(unicode).complement();
+        break;
+      case 'w':
+        set = word_class(unicode);
+        break;
+      case 'W':
+        set = word_class(unicode).complement();
+        break;
+      case 's':
+        set = space_class();
+        break;
+      case 'S':
+        set = space_class().complement();
+        break;
+      case 'n':
+        set = CharClass::single('\n');
+        break;
+      case 'r':
+        set = CharClass::single('\r');
+        break;
+      case 't':
+        set = CharClass::single('\t');
+        break;
+      case 'f':
+        set = CharClass::single('\f');
+        break;
+      case 'v':
+        set = CharClass::single('\v');
+        break;
+      case '0':
+        set = CharClass::single(0);
+        break;
+      default:
+        break;
     }
     if (set) {
       pos_ += 2;

@@ -9,7 +9,8 @@ namespace bora::text {
 
 SchemaEmitter::SchemaEmitter(SchemaModel* model, ProgramBuilder* out) : model_(model), out_(out) {
   auto limit = std::chrono::duration<double>(model->limits().compile_seconds);
-  deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
+  deadline_ =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit);
 }
 
 Status SchemaEmitter::check_time() const {
@@ -21,9 +22,8 @@ Status SchemaEmitter::check_time() const {
 }
 
 bool SchemaEmitter::never(const RefSet& refs) const {
-  return std::any_of(refs.begin(), refs.end(), [](const SchemaRef& r) {
-    return r.node->is_bool() && r.node->as_bool() == r.negated;
-  });
+  return std::any_of(refs.begin(), refs.end(),
+                     [](const SchemaRef& r) { return r.node->is_bool() && r.node->as_bool() == r.negated; });
 }
 
 RuleId SchemaEmitter::value_rule(const RefSet& refs) {
@@ -130,7 +130,9 @@ NodeId SchemaEmitter::plain_number(bool integer, NodeId next) {
     out_->set_split(loop, {digit, after});
     return digit;
   };
-  NodeId exponent_digits = digits('0', next);
+  // Two exponent digits keep a whole number inside the range of a double.
+  NodeId last_digit = out_->span('0', '9', false, next);
+  NodeId exponent_digits = integer ? out_->span('0', '9', false, out_->split({last_digit, next})) : digits('0', next);
   NodeId plus = out_->chr('+', false, exponent_digits);
   NodeId minus = integer ? out_->dead() : out_->chr('-', false, exponent_digits);
   NodeId exponent_tail = out_->split({exponent_digits, plus, minus});
@@ -194,7 +196,7 @@ Result<NodeId> SchemaEmitter::literal_values(const Alternative& alt, NodeId next
   std::vector<std::string> words;
   std::vector<NodeId> options;
   for (const Json* v : *alt.values) {
-    BORA_ASSIGN(bool ok, model_->admits(alt, *v));
+    BORA_ASSIGN(bool ok, model_->admits_shape(alt, *v));
     if (!ok) continue;
     if (v->is_string()) {
       words.push_back(v->as_string());
@@ -244,7 +246,7 @@ Result<NodeId> SchemaEmitter::text_body(const Alternative& alt, std::vector<std:
     std::vector<std::string> words;
     for (const Json* v : *alt.values) {
       if (!v->is_string() || std::find(taken.begin(), taken.end(), v->as_string()) != taken.end()) continue;
-      BORA_ASSIGN(bool ok, model_->admits(alt, *v));
+      BORA_ASSIGN(bool ok, model_->admits_shape(alt, *v));
       if (ok) words.push_back(v->as_string());
     }
     return word_trie(std::move(words), true, quote_node, out_);
@@ -255,14 +257,17 @@ Result<NodeId> SchemaEmitter::text_body(const Alternative& alt, std::vector<std:
   if (shapes == 0 && !lengths) return other_words(std::move(taken), quote_node, out_);
   bool single = shapes == 1 && !lengths && taken.empty() && (alt.patterns.empty() || !alt.patterns[0].negated);
   if (!single) return text_dfa(alt, taken, quote_node);
-  std::string pattern = alt.patterns.empty() ? "^(?:" + std::string(format_pattern(alt.formats[0])) + ")$" : alt.patterns[0].text;
-  BORA_ASSIGN(Expr e, model_->pattern_expr(pattern));
+  auto parsed =
+      alt.patterns.empty() ? model_->format_expr(alt.formats[0]) : model_->pattern_expr(alt.patterns[0].text);
+  if (!parsed.ok()) return std::move(parsed).take_status();
+  Expr e = std::move(*parsed);
   if (has_assert(e)) return text_dfa(alt, taken, quote_node);
   return compile_expr(e, true, quote_node, out_);
 }
 
 // Several constraints on one string: their automata are intersected.
-Result<NodeId> SchemaEmitter::text_dfa(const Alternative& alt, const std::vector<std::string>& taken, NodeId quote_node) {
+Result<NodeId> SchemaEmitter::text_dfa(const Alternative& alt, const std::vector<std::string>& taken,
+                                       NodeId quote_node) {
   Dfa all = Dfa::any();
   auto add = [&all](Result<Dfa> dfa, bool negated) -> Status {
     if (!dfa.ok()) return std::move(dfa).take_status().with_context("schema: string constraints");
@@ -273,7 +278,7 @@ Result<NodeId> SchemaEmitter::text_dfa(const Alternative& alt, const std::vector
   };
   for (const PatternRef& p : alt.patterns) BORA_TRY(add(model_->pattern_dfa(p.text), p.negated));
   for (const std::string& f : alt.formats) {
-    BORA_TRY(add(model_->pattern_dfa("^(?:" + std::string(format_pattern(f)) + ")$"), false));
+    BORA_TRY(add(model_->format_dfa(f), false));
   }
   if (alt.min_length > 0 || alt.max_length != kUnbounded) {
     if (std::max(alt.min_length, alt.max_length == kUnbounded ? 0 : alt.max_length) > Dfa::kMaxStates) {

@@ -11,9 +11,12 @@ constexpr size_t kMaxAlternatives = 512;
 std::string pointer_token(std::string_view key) {
   std::string out = "/";
   for (char c : key) {
-    if (c == '~') out += "~0";
-    else if (c == '/') out += "~1";
-    else out += c;
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else
+      out += c;
   }
   return out;
 }
@@ -31,12 +34,14 @@ std::string pointer_of(const Json& root, const Json* node) {
     if (e.at == node) return e.path;
     if (e.at->is_object()) {
       for (const auto& [key, value] : e.at->members()) {
-        if (value.is_object() || value.is_array() || &value == node) work.push_back({&value, e.path + pointer_token(key)});
+        if (value.is_object() || value.is_array() || &value == node)
+          work.push_back({&value, e.path + pointer_token(key)});
       }
     } else if (e.at->is_array()) {
       for (size_t i = 0; i < e.at->size(); ++i) {
         const Json& item = e.at->items()[i];
-        if (item.is_object() || item.is_array() || &item == node) work.push_back({&item, e.path + "/" + std::to_string(i)});
+        if (item.is_object() || item.is_array() || &item == node)
+          work.push_back({&item, e.path + "/" + std::to_string(i)});
       }
     }
   }
@@ -261,7 +266,7 @@ Status SchemaModel::negate_simple(const Json& s, Alternatives* out) {
 Result<bool> SchemaModel::impossible(const Alternative& alt, int depth) {
   if (alt.values) {
     for (const Json* v : *alt.values) {
-      BORA_ASSIGN(bool ok, admits(alt, *v));
+      BORA_ASSIGN(bool ok, admits_shape(alt, *v));
       if (ok) return false;
     }
     return true;

@@ -1,9 +1,9 @@
 // JSON Schema as alternatives of plain constraints.
 //
 // A schema (or the conjunction of several, or a negation) becomes a list of Alternatives: each is a conjunction of
-// constraints without logic. allOf, $ref and siblings multiply lists, anyOf joins them, `not` is pushed inwards, if/then/
-// else is (if and then) or (not if and else). Sub-schemas stay references: they are expanded when the value they describe
-// is compiled, so recursion in a schema is never recursion here.
+// constraints without logic. allOf, $ref and siblings multiply lists, anyOf joins them, `not` is pushed inwards,
+// if/then/ else is (if and then) or (not if and else). Sub-schemas stay references: they are expanded when the value
+// they describe is compiled, so recursion in a schema is never recursion here.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +66,8 @@ class SchemaModel {
   Result<Alternatives> expand(const RefSet& refs);
   // Whether a value satisfies the alternative (the validator's view, for enum values and member names).
   Result<bool> admits(const Alternative& alt, const Json& value);
+  // The same without the list of values (for a value of that list).
+  Result<bool> admits_shape(const Alternative& alt, const Json& value);
   Result<bool> admits(const RefSet& refs, const Json& value);
 
   // The schemas of element `index` and of member `name`.
@@ -73,6 +75,9 @@ class SchemaModel {
   Result<RefSet> member_refs(const Alternative& alt, const std::string& name);
   Result<bool> pattern_matches(const std::string& pattern, const std::string& text);
   Result<Dfa> pattern_dfa(const std::string& pattern);
+  // The whole text, unlike pattern_expr, which searches.
+  Result<Expr> format_expr(const std::string& name) const;
+  Result<Dfa> format_dfa(const std::string& name);
   Result<Expr> pattern_expr(const std::string& pattern) const;
 
   SchemaRef never() const { return {&false_, false}; }

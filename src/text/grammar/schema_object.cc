@@ -133,7 +133,8 @@ Result<NodeId> SchemaEmitter::object(const Alternative& alt, NodeId next) {
                  (alt.max_members != kUnbounded && !plan.extras.empty());
   // A name written twice is one member to a validator, so names we cannot tell apart may fill only one missing place.
   if (!plan.extras.empty() && alt.min_members > needed + 1) {
-    return unimplemented("schema: minProperties above the required members by 2 or more, with open names, is not supported");
+    return unimplemented(
+        "schema: minProperties above the required members by 2 or more, with open names, is not supported");
   }
   size_t declaring = 0;
   for (const Json* layer : alt.object_layers) {

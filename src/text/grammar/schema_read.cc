@@ -11,18 +11,19 @@ namespace {
 constexpr std::string_view kKnown[] = {
     "type", "enum", "const", "nullable", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     "minLength", "maxLength", "pattern", "format", "items", "prefixItems", "minItems", "maxItems", "properties",
-    "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties", "allOf",
-    "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
+    "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
+    "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
     // Annotations.
-    "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "deprecated", "readOnly",
-    "writeOnly", "$defs", "definitions", "$anchor", "contentMediaType", "contentEncoding", "strict", "discriminator"};
+    "title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "deprecated",
+    "readOnly", "writeOnly", "$defs", "definitions", "$anchor", "contentMediaType", "contentEncoding", "strict",
+    "discriminator"};
 
 struct TypeName {
   std::string_view name;
   uint8_t bits;
 };
-constexpr TypeName kTypes[] = {{"null", kNull},    {"boolean", kBool}, {"integer", kInteger}, {"number", kNumeric},
-                               {"string", kText},  {"array", kList},   {"object", kObject}};
+constexpr TypeName kTypes[] = {{"null", kNull},   {"boolean", kBool}, {"integer", kInteger}, {"number", kNumeric},
+                               {"string", kText}, {"array", kList},   {"object", kObject}};
 
 uint8_t type_of(const Json& v) {
   if (v.is_null()) return kNull;
@@ -165,7 +166,8 @@ Result<const Json*> SchemaModel::resolve(const Json& s) const {
     }
     text.remove_prefix(end);
     const Json* next = at->find(key);
-    if (at->is_array() && !key.empty() && key.size() < 9 && key.find_first_not_of("0123456789") == std::string::npos) {
+    if (at->is_array() && !key.empty() && key.size() < 9 &&
+        key.find_first_not_of("0123456789") == std::string::npos) {
       auto index = static_cast<size_t>(std::stoul(key));
       if (index < at->size()) next = &at->items()[index];
     }
@@ -262,12 +264,10 @@ Status SchemaModel::read_counts(const Json& s, Alternative* out) {
     uint32_t Alternative::*min;
     uint32_t Alternative::*max;
   };
-  static constexpr Keyword kCounts[] = {{"minLength", &Alternative::min_length, nullptr},
-                                        {"maxLength", nullptr, &Alternative::max_length},
-                                        {"minItems", &Alternative::min_items, nullptr},
-                                        {"maxItems", nullptr, &Alternative::max_items},
-                                        {"minProperties", &Alternative::min_members, nullptr},
-                                        {"maxProperties", nullptr, &Alternative::max_members}};
+  static constexpr Keyword kCounts[] = {
+      {"minLength", &Alternative::min_length, nullptr},      {"maxLength", nullptr, &Alternative::max_length},
+      {"minItems", &Alternative::min_items, nullptr},        {"maxItems", nullptr, &Alternative::max_items},
+      {"minProperties", &Alternative::min_members, nullptr}, {"maxProperties", nullptr, &Alternative::max_members}};
   for (const Keyword& k : kCounts) {
     BORA_ASSIGN(std::optional<uint32_t> v, count(s, k.name));
     if (!v) continue;
@@ -333,6 +333,17 @@ Status SchemaModel::read_simple(const Json& s, Alternative* out) {
   return ok_status();
 }
 
+Result<Expr> SchemaModel::format_expr(const std::string& name) const {
+  RegexOptions options;
+  options.unicode_classes = false;
+  return parse_regex(format_pattern(name), options);
+}
+
+Result<Dfa> SchemaModel::format_dfa(const std::string& name) {
+  BORA_ASSIGN(Expr e, format_expr(name));
+  return Dfa::from_expr(e, false);
+}
+
 Result<Expr> SchemaModel::pattern_expr(const std::string& pattern) const {
   RegexOptions options;
   options.unicode_classes = false;
@@ -365,9 +376,8 @@ Result<bool> SchemaModel::admits_text(const Alternative& alt, const std::string&
     if (match == p.negated) return false;
   }
   for (const std::string& f : alt.formats) {
-    std::string whole = "^(?:" + std::string(format_pattern(f)) + ")$";
-    BORA_ASSIGN(bool match, pattern_matches(whole, value));
-    if (!match) return false;
+    BORA_ASSIGN(Dfa dfa, format_dfa(f));
+    if (!dfa.matches(value)) return false;
   }
   return true;
 }
@@ -386,9 +396,13 @@ Result<bool> SchemaModel::admits_object(const Alternative& alt, const Json& valu
 }
 
 Result<bool> SchemaModel::admits(const Alternative& alt, const Json& value) {
+  if (alt.values && !contains(*alt.values, value)) return false;
+  return admits_shape(alt, value);
+}
+
+Result<bool> SchemaModel::admits_shape(const Alternative& alt, const Json& value) {
   uint8_t type = type_of(value);
   if ((alt.types & type) == 0 || contains(alt.excluded, value)) return false;
-  if (alt.values && !contains(*alt.values, value)) return false;
   if (value.is_number()) return finite(value) && holds(alt.number, decimal_value(value));
   if (value.is_string()) return admits_text(alt, value.as_string());
   if (value.is_object()) return admits_object(alt, value);

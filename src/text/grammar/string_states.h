@@ -1,5 +1,5 @@
-// The body of a JSON string as a small byte automaton: raw UTF-8, escapes, surrogate pairs. A lone surrogate is refused,
-// because no UTF-8 text can carry it on.
+// The body of a JSON string as a small byte automaton: raw UTF-8, escapes, surrogate pairs. A lone surrogate is
+// refused, because no UTF-8 text can carry it on.
 #pragma once
 
 #include <array>
@@ -65,34 +65,56 @@ constexpr int string_hex_step(int s, int c) {
   if (!is_hex(c)) return kStringDead;
   int v = hex_value(c);
   switch (s) {
-    case kHex1: return v == 13 ? kHex2D : kHex2;
-    case kHex2: return kHex3;
-    case kHex2D: return v < 8 ? kHex3 : (v < 12 ? kHigh3 : kStringDead);
-    case kHex3: return kHex4;
-    case kHigh3: return kHigh4;
-    case kHigh4: return kLowSlash;
-    case kLowD: return v == 13 ? kLowC : kStringDead;
-    case kLowC: return v >= 12 ? kLow3 : kStringDead;
-    case kLow3: return kLow4;
-    default: return kHome;  // kHex4, kLow4
+    case kHex1:
+      return v == 13 ? kHex2D : kHex2;
+    case kHex2:
+      return kHex3;
+    case kHex2D:
+      return v < 8 ? kHex3 : (v < 12 ? kHigh3 : kStringDead);
+    case kHex3:
+      return kHex4;
+    case kHigh3:
+      return kHigh4;
+    case kHigh4:
+      return kLowSlash;
+    case kLowD:
+      return v == 13 ? kLowC : kStringDead;
+    case kLowC:
+      return v >= 12 ? kLow3 : kStringDead;
+    case kLow3:
+      return kLow4;
+    default:
+      return kHome;  // kHex4, kLow4
   }
 }
 
 constexpr int string_step(int s, int c) {
   bool cont = c >= 0x80 && c <= 0xBF;
   switch (s) {
-    case kHome: return string_home_step(c);
-    case kU1: return cont ? kHome : kStringDead;
-    case kU2: return cont ? kU1 : kStringDead;
-    case kU3: return cont ? kU2 : kStringDead;
-    case kUE0: return cont && c >= 0xA0 ? kU1 : kStringDead;
-    case kUED: return cont && c <= 0x9F ? kU1 : kStringDead;
-    case kUF0: return cont && c >= 0x90 ? kU2 : kStringDead;
-    case kUF4: return cont && c <= 0x8F ? kU2 : kStringDead;
-    case kEscape: return string_escape_step(c);
-    case kLowSlash: return c == '\\' ? kLowU : kStringDead;
-    case kLowU: return c == 'u' ? kLowD : kStringDead;
-    default: return string_hex_step(s, c);
+    case kHome:
+      return string_home_step(c);
+    case kU1:
+      return cont ? kHome : kStringDead;
+    case kU2:
+      return cont ? kU1 : kStringDead;
+    case kU3:
+      return cont ? kU2 : kStringDead;
+    case kUE0:
+      return cont && c >= 0xA0 ? kU1 : kStringDead;
+    case kUED:
+      return cont && c <= 0x9F ? kU1 : kStringDead;
+    case kUF0:
+      return cont && c >= 0x90 ? kU2 : kStringDead;
+    case kUF4:
+      return cont && c <= 0x8F ? kU2 : kStringDead;
+    case kEscape:
+      return string_escape_step(c);
+    case kLowSlash:
+      return c == '\\' ? kLowU : kStringDead;
+    case kLowU:
+      return c == 'u' ? kLowD : kStringDead;
+    default:
+      return string_hex_step(s, c);
   }
 }
 

@@ -81,8 +81,8 @@ void TokenTrie::build(std::vector<Entry> entries) {
     }
     for (size_t i = common; i < e.bytes.size(); ++i) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), static_cast<uint16_t>(i + 1),
-                        static_cast<uint8_t>(e.bytes[i])});
+      nodes_.push_back(
+          {0, static_cast<uint32_t>(tokens_.size()), static_cast<uint16_t>(i + 1), static_cast<uint8_t>(e.bytes[i])});
     }
     tokens_.push_back(e.token);
     last = e.bytes;
@@ -99,7 +99,8 @@ Result<std::shared_ptr<const GrammarVocab>> make_grammar_vocab(const VocabView& 
   vocab->bytes.assign(view.token_bytes.begin(), view.token_bytes.end());
   vocab->words = (vocab->bytes.size() + 31) / 32;
   for (int32_t id : view.end_ids) {
-    if (id < 0 || static_cast<size_t>(id) >= vocab->bytes.size()) return invalid_argument("end id outside the vocabulary");
+    if (id < 0 || static_cast<size_t>(id) >= vocab->bytes.size())
+      return invalid_argument("end id outside the vocabulary");
     vocab->end_ids.push_back(id);
     vocab->bytes[static_cast<size_t>(id)] = {};
   }

@@ -47,9 +47,9 @@ class TokenTrie {
 struct LoopTokens {
   std::vector<uint32_t> inside;
   TokenTrie leaving;
-  uint32_t max_chars = 0;            // most characters that a token of `inside` (an unfinished one counts) or `leaving` reads
-  std::vector<int32_t> by_chars;     // tokens of `inside`, fewest characters first
-  std::vector<uint32_t> chars_start; // by_chars of n characters start here; size max_chars + 2
+  uint32_t max_chars = 0;  // most characters that a token of `inside` (an unfinished one counts) or `leaving` reads
+  std::vector<int32_t> by_chars;      // tokens of `inside`, fewest characters first
+  std::vector<uint32_t> chars_start;  // by_chars of n characters start here; size max_chars + 2
 };
 
 class GrammarVocab {

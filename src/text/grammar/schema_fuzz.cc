@@ -1,0 +1,17 @@
+// Any bytes as a JSON Schema: an error or a grammar that survives a short walk.
+#include <cstdint>
+#include <string_view>
+
+#include "text/grammar/grammar.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto json = bora::Json::parse({reinterpret_cast<const char*>(data), size});
+  if (!json.ok()) return 0;
+  auto grammar = bora::text::compile_json_schema(*json, {});
+  if (!grammar.ok()) return 0;
+  auto m = (*grammar)->matcher(nullptr);
+  for (std::string_view piece : {"{\"a\":", "[1,", "\"x\\u00", "1e", "  ", "}"}) {
+    if (m->accept_text(piece)) (void)m->forced();
+  }
+  return 0;
+}
