@@ -145,7 +145,8 @@ TEST_F(Formats, BadSafetensorsAreRefusedByName) {
       {safetensors_of("[1]", 0), "no JSON object"},
       {safetensors_of("{", 0), "header"},
       {safetensors_of(
-           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                       R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
            8),
        "overlap"},
       {"\1\2", "shorter than"},

@@ -5,15 +5,13 @@ namespace {
 
 constexpr std::string_view kDigit = "";
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kLlama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+                                     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen35 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
-    R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen35 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+                                     R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kO200k =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|)"
     R"('re|'ve|'m|'ll|'d)?|)"
@@ -75,10 +73,11 @@ constexpr std::string_view kDeepseekLlmLetters =
     R"(ａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)";
 constexpr std::string_view kDeepseekLlmCjk = "[一-龥ࠀ-一가-퟿]+";
 constexpr std::string_view kAfmoeScripts =
-    "[一-鿿㐀-䶿\uF900-\uFAFF\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2FDFเ-๿\u0E80-\u0EFFក-\u17FFက-႟ꩠ-ꩿꧠ-\uA9FF가-\uD7AFᄀ-ᇿ]"
+    "[一-鿿㐀-䶿\uF900-\uFAFF\u3040-ゟ゠-ヿ･-ﾟ⼀-\u2FDFเ-๿\u0E80-\u0EFFក-\u17FFက-႟ꩠ-ꩿꧠ-\uA9FF가-\uD7AFᄀ-"
+    "ᇿ]"
     "+";
 
-const std::vector<GgufPre>& table() {
+const std::vector<GgufPre>& first_table() {
   static const std::vector<GgufPre> list = {
       // name, stages, nfc, ignore_merges, add_bos, wraps_in_sep
       {"gpt-2", {kGpt2}},
@@ -122,6 +121,12 @@ const std::vector<GgufPre>& table() {
       {"glm4", {kLlama3}},
       {"chatglm-bpe", {kLlama3}},
       {"jais-2", {kJais2}},
+  };
+  return list;
+}
+
+const std::vector<GgufPre>& second_table() {
+  static const std::vector<GgufPre> list = {
       {"qwen2", {kQwen2}, true},
       {"deepseek-r1-qwen", {kQwen2}, true},
       {"kormo", {kQwen2}},
@@ -179,16 +184,26 @@ const std::vector<GgufPre>& table() {
 
 }  // namespace
 
+const std::string_view kGgufScoredBpe = "llama", kGgufSpaceMarkedBpe = "gemma4";
+
+bool is_space_marked_pre(std::string_view name) {
+  return name == "gemma4" || name == "granite-embed-multi-311m" || name == "sarvam-moe";
+}
+
 const GgufPre* find_gguf_pre(std::string_view name) {
-  for (const GgufPre& p : table()) {
-    if (p.name == name) return &p;
+  for (const auto* table : {&first_table(), &second_table()}) {
+    for (const GgufPre& p : *table) {
+      if (p.name == name) return &p;
+    }
   }
   return nullptr;
 }
 
 std::vector<std::string_view> gguf_pre_names() {
   std::vector<std::string_view> names;
-  for (const GgufPre& p : table()) names.push_back(p.name);
+  for (const auto* table : {&first_table(), &second_table()}) {
+    for (const GgufPre& p : *table) names.push_back(p.name);
+  }
   return names;
 }
 

@@ -17,6 +17,13 @@ struct GgufPre {
   bool wraps_in_sep = false;   // bos text eos, as encoders want it
 };
 
+// Values of tokenizer.ggml.model that are named after the first family
+// that used them: byte-pair merges by score with byte
+// fallback, and byte-pair merges by rank over text whose spaces are marked.
+extern const std::string_view kGgufScoredBpe, kGgufSpaceMarkedBpe;
+// Do files with this tokenizer.ggml.pre mark spaces instead of using the byte alphabet?
+bool is_space_marked_pre(std::string_view name);
+
 // Null when the name is not known.
 const GgufPre* find_gguf_pre(std::string_view name);
 // All names, for error messages and tests.

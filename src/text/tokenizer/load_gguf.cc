@@ -179,10 +179,7 @@ TokenizerResult load_space_marked_bpe(const GgufVocab& v) {
 }
 
 TokenizerResult load_gpt2(const GgufVocab& v) {
-  static constexpr std::string_view kSpaceMarked[] = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"};
-  for (std::string_view name : kSpaceMarked) {
-    if (v.pre == name) return load_space_marked_bpe(v);
-  }
+  if (is_space_marked_pre(v.pre)) return load_space_marked_bpe(v);
   if (v.pre.empty())
     return invalid_argument("tokenizer.ggml.pre is absent: the split pattern of this model is unknown");
   const GgufPre* pre = find_gguf_pre(v.pre);
@@ -204,7 +201,7 @@ TokenizerResult load_gpt2(const GgufVocab& v) {
   return make_tokenizer(std::move(parts));
 }
 
-// Types, scores and rules that "llama" and "t5" share.
+// Types, scores and rules that the two scored kinds share.
 Result<ScoredVocab> scored_of(const GgufVocab& v) {
   ScoredVocab s;
   if (v.scores.size() != v.tokens.size())
@@ -242,7 +239,7 @@ Result<std::unique_ptr<Tokenizer>> load_scored(const GgufVocab& v, bool unigram)
   return make_scored_tokenizer(vocab, std::move(rules));
 }
 
-TokenizerResult load_llama(const GgufVocab& v) { return load_scored(v, false); }
+TokenizerResult load_scored_bpe(const GgufVocab& v) { return load_scored(v, false); }
 TokenizerResult load_t5(const GgufVocab& v) { return load_scored(v, true); }
 
 // WordPiece. The file marks word beginnings with "▁" where the vocabulary marks continuations with "##".
@@ -298,12 +295,12 @@ TokenizerResult load_none(const GgufVocab&) {
 }
 
 using Loader = TokenizerResult (*)(const GgufVocab&);
-constexpr std::pair<std::string_view, Loader> kLoaders[] = {
+const std::pair<std::string_view, Loader> kLoaders[] = {
     {"gpt2", load_gpt2},
-    {"llama", load_llama},
+    {kGgufScoredBpe, load_scored_bpe},
     {"bert", load_bert},
     {"t5", load_t5},
-    {"gemma4", load_space_marked_bpe},
+    {kGgufSpaceMarkedBpe, load_space_marked_bpe},
     {"none", load_none},
     {"no_vocab", load_none},
 };

@@ -1,4 +1,4 @@
-// Rank files: tiktoken's "base64 rank" lines and Mistral's tekken.json.
+// Rank files: tiktoken's "base64 rank" lines and tekken.json.
 //
 // A token's rank is its place in the merge order: of two neighbours whose joint bytes are a token, those of lowest
 // rank are joined first. A piece that is a token as a whole is that token.

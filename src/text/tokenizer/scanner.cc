@@ -6,18 +6,17 @@
 
 namespace bora::text {
 
-const std::string_view kGpt2Pattern = 
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+const std::string_view kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 namespace {
 
-constexpr std::string_view kLlama3Pattern =
+constexpr std::string_view kThreeDigitsPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2Pattern =
+constexpr std::string_view kOneDigitPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen35Pattern =
+constexpr std::string_view kOneDigitMarksPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
     R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kO200kPattern =
@@ -25,9 +24,9 @@ constexpr std::string_view kO200kPattern =
     R"('re|'ve|'m|'ll|'d)?|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|)"
     R"('re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kDeepseekNumbers = R"(\p{N}{1,3})";
-constexpr std::string_view kDeepseekCjk = "[一-龥\u3040-ゟ゠-ヿ]+";
-constexpr std::string_view kDeepseekMain =
+constexpr std::string_view kCjkNumbers = R"(\p{N}{1,3})";
+constexpr std::string_view kCjkRuns = "[一-龥\u3040-ゟ゠-ヿ]+";
+constexpr std::string_view kCjkMain =
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
     "?[\\p{P}\\p{S}]+[\r\n]*"
     "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
@@ -245,7 +244,7 @@ struct O200kRule {
 };
 
 // Numbers are cut out first, then runs of a CJK range; the main pattern sees each stretch alone.
-struct DeepseekReader : Reader {
+struct CjkReader : Reader {
   bool in_cjk = false;
   static bool cjk(uint32_t cp) { return (cp >= 0x4E00 && cp <= 0x9FA5) || (cp >= 0x3040 && cp <= 0x30FF); }
   Char at(size_t pos) const {
@@ -263,8 +262,8 @@ struct DeepseekReader : Reader {
   }
 };
 
-struct DeepseekRule {
-  using R = DeepseekReader;
+struct CjkRule {
+  using R = CjkReader;
   static constexpr uint32_t kWord = kLetterMask | kMarkMask;
   static constexpr uint32_t kPs = kPunctMask | kSymbolMask;
   static bool ascii_letter(uint32_t cp) { return (cp | 32) >= 'a' && (cp | 32) <= 'z'; }
@@ -323,11 +322,11 @@ class RuleScanner final : public Scanner {
     Char c = plain.at(pos);
     return StopAtDigits::stops(c) ? pos + c.length : next_piece<Rule>(r, pos);
   }
-  static size_t piece(DeepseekReader& r, size_t pos) {
+  static size_t piece(CjkReader& r, size_t pos) {
     const Reader& plain = r;
     Char c = plain.at(pos);
     if (c.bit & kNumberMask) return numbers<3>(plain, pos);
-    r.in_cjk = DeepseekReader::cjk(c.cp);
+    r.in_cjk = CjkReader::cjk(c.cp);
     return next_piece<Rule>(r, pos);
   }
   const uint8_t* categories_ = category_table();
@@ -354,14 +353,11 @@ constexpr Entry kEntries[] = {
      {{{true, ""}, {false, R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"}}},
      2,
      make<Gpt2Rule<StopAtDigits>>},
-    {"llama3", {{{false, kLlama3Pattern}}}, 1, make<Cl100kRule<3, false>>},
-    {"qwen2", {{{false, kQwen2Pattern}}}, 1, make<Cl100kRule<1, false>>},
-    {"qwen35", {{{false, kQwen35Pattern}}}, 1, make<Cl100kRule<1, true>>},
+    {"digits-3", {{{false, kThreeDigitsPattern}}}, 1, make<Cl100kRule<3, false>>},
+    {"digits-1", {{{false, kOneDigitPattern}}}, 1, make<Cl100kRule<1, false>>},
+    {"digits-1-marks", {{{false, kOneDigitMarksPattern}}}, 1, make<Cl100kRule<1, true>>},
     {"o200k", {{{false, kO200kPattern}}}, 1, make<O200kRule>},
-    {"deepseek3",
-     {{{false, kDeepseekNumbers}, {false, kDeepseekCjk}, {false, kDeepseekMain}}},
-     3,
-     make<DeepseekRule>},
+    {"cjk-apart", {{{false, kCjkNumbers}, {false, kCjkRuns}, {false, kCjkMain}}}, 3, make<CjkRule>},
 };
 
 }  // namespace

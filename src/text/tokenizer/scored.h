@@ -1,4 +1,4 @@
-// Vocabularies of SentencePiece kind: tokens with scores and types, as GGUF ("llama", "t5") and tokenizer.model hold
+// Vocabularies of SentencePiece kind: tokens with scores and types, as two GGUF kinds and tokenizer.model hold
 // them.
 #pragma once
 
