@@ -123,6 +123,9 @@ TEST_F(Formats, ShardsAndDirectories) {
   EXPECT_EQ((*c)->files().size(), 2u);
   EXPECT_EQ((*c)->find("b")->file, 1);
   EXPECT_EQ(*(*c)->side_file("config.json"), "{}");
+  write("model.safetensors.index.json",
+        R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors","c":"model-2.safetensors"}})");
+  EXPECT_NE(open_checkpoint(*files_, dir_).status().message().find("'c' is promised"), std::string::npos);
   write("model.safetensors.index.json", R"({"weight_map":{"a":"../x.safetensors"}})");
   EXPECT_EQ(open_checkpoint(*files_, dir_).status().code(), Code::kInvalidArgument);
 }
@@ -142,12 +145,16 @@ TEST_F(Formats, BadSafetensorsAreRefusedByName) {
       {entry(R"({"shape":[4],"data_offsets":[0,16]})"), "no dtype"},
       {entry(R"({"dtype":"F32","shape":[4]})"), "data_offsets"},
       {entry("3"), "no object"},
+      {safetensors_of(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                      R"("a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                      2),
+       "stands twice"},
+      {entry(R"({"dtype":"F32\nx","shape":[4],"data_offsets":[0,16]})"), "dtype 'F32?x'"},
       {safetensors_of("[1]", 0), "no JSON object"},
       {safetensors_of("{", 0), "header"},
-      {safetensors_of(
-           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
-                       R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
-           8),
+      {safetensors_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+                      8),
        "overlap"},
       {"\1\2", "shorter than"},
       {std::string(8, '\x7F'), "header has"},
@@ -195,6 +202,9 @@ TEST_F(Formats, BadGgufIsRefusedByName) {
       {file(1, 0, [](GgufWriter& w) { w.tensor("t", {1 << 20}, 0, 0); }), "cut short"},
       {file(1, 0, [](GgufWriter& w) { w.tensor("t", {32}, 0, uint64_t{1} << 63); }), "cut short"},
       {file(2, 0, [](GgufWriter& w) { w.tensor("t", {8}, 0, 0).tensor("t", {8}, 0, 32); }), "stands twice"},
+      {file(2, 0, [](GgufWriter& w) { w.tensor("t", {16}, 0, 0).tensor("u", {8}, 0, 32); }), "overlap"},
+      {file(0, 1, [](GgufWriter& w) { w.str("split.count").put(2u).put(uint16_t{2}); }), "one part of a model"},
+      {file(1, 0, [](GgufWriter& w) { w.tensor("a\nb", {33}, 8, 0); }), "tensor 'a?b'"},
   };
   for (const auto& [bytes, text] : cases) {
     const Status s = open_status("m.gguf", bytes);
@@ -211,12 +221,33 @@ TEST_F(Formats, EveryTruncationIsAnAnswer) {
   for (size_t n = 0; n < st.size(); ++n) EXPECT_FALSE(open_status("m.safetensors", st.substr(0, n)).ok()) << n;
 }
 
+// A sparse file of 8 GiB that promises as many entries as could fit must not cost more than it holds.
+TEST_F(Formats, CountsAloneCostNoMemory) {
+  for (const bool array : {false, true}) {
+    GgufWriter w;
+    w.header(3, array ? 0 : uint64_t{1} << 28, array ? 1 : 0);
+    if (array) w.str("k").put(9u).put(8u).put(uint64_t{1} << 29);
+    const std::string path = write("sparse.gguf", w.out);
+    std::filesystem::resize_file(path, uint64_t{8} << 30);
+    const auto begin = std::chrono::steady_clock::now();
+    const Status s = open_checkpoint(*files_, path).status();
+    EXPECT_FALSE(s.ok());
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 5.0) << s.message();
+  }
+}
+
 TEST_F(Formats, UnknownPathsSayWhatIsRead) {
   EXPECT_EQ(open_checkpoint(*files_, dir_ + "/none").status().code(), Code::kNotFound);
   const Status s = open_checkpoint(*files_, write("notes.txt", "hello")).status();
   EXPECT_EQ(s.code(), Code::kInvalidArgument);
   EXPECT_NE(s.message().find("GGUF"), std::string::npos);
   EXPECT_EQ(open_checkpoint(*files_, dir_).status().code(), Code::kInvalidArgument);
+  write("a.gguf", good_gguf());
+  EXPECT_TRUE(open_checkpoint(*files_, dir_).ok());
+  write("golden.safetensors", safetensors_of(kGoodHeader, 22));
+  EXPECT_EQ((*open_checkpoint(*files_, dir_))->format(), "gguf");
+  write("b.gguf", good_gguf());
+  EXPECT_NE(open_checkpoint(*files_, dir_).status().message().find("several .gguf files"), std::string::npos);
 }
 
 TEST_F(Formats, FaultsBecomeErrors) {

@@ -16,6 +16,8 @@ static_assert(std::endian::native == std::endian::little, "GGUF is read as littl
 
 constexpr uint64_t kMostAlignment = 1 << 20;
 constexpr int kMostDims = 4;
+// Far above any model; a file of zeros must not pass for a huge one.
+constexpr uint64_t kMostTensors = 1 << 20, kMostStrings = 1 << 22;
 
 // A bounded reader over the mapped bytes. The first error sticks; reads after it give zeros.
 class Reader {
@@ -118,7 +120,10 @@ Status read_array(Reader& r, MetaValue* v) {
   v->element = t.type;
   v->count = count;
   if (t.type == MetaValue::Type::kString) {
-    v->strings.reserve(count);
+    if (count > kMostStrings)
+      return invalid_argument("an array of " + std::to_string(count) + " strings, at most " +
+                              std::to_string(kMostStrings));
+    // Grows with what is read: the count alone must not cost memory.
     for (uint64_t i = 0; i < count && r.ok(); ++i) v->strings.push_back(r.string());
     return r.ok() ? ok_status() : data_loss("the file ends inside a string of an array");
   }
@@ -134,7 +139,7 @@ Status read_metadata(Reader& r, uint64_t count, IndexedCheckpoint* out) {
     const std::string_view key = r.string();
     const uint32_t id = r.number<uint32_t>();
     if (!r.ok()) return data_loss("the file ends inside metadata entry " + std::to_string(i));
-    const std::string where = "metadata '" + std::string(key.substr(0, 200)) + "'";
+    const std::string where = "metadata " + shown_name(key);
     if (id >= kTypeCount) return invalid_argument(where + " has unknown type " + std::to_string(id));
     MetaValue v;
     if (kTypes[id].type == MetaValue::Type::kArray) {
@@ -152,7 +157,7 @@ Status read_tensor_info(Reader& r, TensorEntry* entry) {
   entry->name = r.string();
   const uint32_t rank = r.number<uint32_t>();
   if (!r.ok()) return data_loss("the file ends inside a tensor's info");
-  const std::string where = "tensor '" + std::string(entry->name.substr(0, 200)) + "'";
+  const std::string where = "tensor " + shown_name(entry->name);
   if (rank > kMostDims) return invalid_argument(where + " has " + std::to_string(rank) + " dimensions, at most 4");
   int64_t dims[kMostDims];
   int64_t elements = 1;
@@ -207,15 +212,23 @@ Status read_file(IndexedCheckpoint* out, int32_t file) {
   const uint64_t entries = r.number<uint64_t>();
   if (!r.ok()) return data_loss("the file ends inside its header");
   BORA_TRY(read_metadata(r, entries, out));
+  const MetaValue* parts = out->metadata("split.count");
+  if (parts != nullptr && parts->as_int().value_or(2) > 1) {
+    return unimplemented("is one part of a model in " + std::to_string(parts->as_int().value_or(2)) +
+                         " files; join them into one file first");
+  }
   BORA_ASSIGN(const uint64_t alignment, alignment_of(*out));
   // An info takes at least 24 bytes.
   if (tensors > r.left() / 24) return data_loss(std::to_string(tensors) + " tensors do not fit into the file");
-  std::vector<TensorEntry> infos(tensors);
-  for (TensorEntry& e : infos) BORA_TRY(read_tensor_info(r, &e));
+  if (tensors > kMostTensors) {
+    return invalid_argument("has " + std::to_string(tensors) + " tensors, at most " + std::to_string(kMostTensors));
+  }
+  std::vector<TensorEntry> infos;  // grows with what is read: the count alone must not cost memory
+  for (uint64_t i = 0; i < tensors; ++i) BORA_TRY(read_tensor_info(r, &infos.emplace_back()));
   const uint64_t data = (r.at() + alignment - 1) / alignment * alignment;
   out->reserve(tensors);
   for (TensorEntry& e : infos) {
-    const std::string where = "tensor '" + std::string(e.name.substr(0, 200)) + "'";
+    const std::string where = "tensor " + shown_name(e.name);
     if (e.offset % alignment != 0) {
       return invalid_argument(where + " starts at " + std::to_string(e.offset) + ", not at a multiple of " +
                               std::to_string(alignment));
@@ -228,7 +241,7 @@ Status read_file(IndexedCheckpoint* out, int32_t file) {
     e.file = file;
     BORA_TRY(out->add_tensor(e));
   }
-  return {};
+  return check_overlap(std::move(infos));
 }
 
 bool ends_with(const std::string& text, std::string_view end) {
@@ -254,7 +267,8 @@ bool accepts(FileSystem& files, const std::string& path) {
   if (ends_with(path, ".gguf")) return true;
   auto about = files.info(path);
   if (!about.ok()) return false;
-  if (about->is_directory) return gguf_path(files, path).ok();
+  // Several such files are this format's affair too: opening says to name one.
+  if (about->is_directory) return gguf_path(files, path).status().code() != Code::kNotFound;
   auto map = files.map(path);
   return map.ok() && (*map)->bytes().size() >= 4 && std::memcmp((*map)->bytes().data(), "GGUF", 4) == 0;
 }

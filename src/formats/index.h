@@ -53,6 +53,10 @@ class IndexedCheckpoint : public Checkpoint {
   std::vector<std::unique_ptr<std::string>> kept_;
 };
 
+// No two tensors share bytes.
+Status check_overlap(std::vector<TensorEntry> entries);
+// A name of a file for an error line: at most 200 bytes, control characters as '?', in quotes.
+std::string shown_name(std::string_view name);
 // "folder/file" -> "folder"; a bare name -> ".".
 std::string directory_of(const std::string& path);
 

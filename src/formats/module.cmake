@@ -1,1 +1,1 @@
-bora_module(NAME formats DEPS base tensor quant)
+bora_module(NAME formats DEPS base tensor quant LIBS simdjson)

@@ -1,5 +1,6 @@
 #include "ir/interpreter.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -24,6 +25,7 @@ class InterpreterImpl : public Interpreter, public HostTensors {
   Status init(const InterpreterOptions& options) {
     if (options.blocks.size() != graph_.groups.size())
       return invalid_argument("blocks are given for another number of groups");
+    blocks_ = options.blocks;
     for (const StateSpec& s : graph_.states) {
       int64_t unit = 1;
       for (int32_t d : s.per_unit) unit *= d;
@@ -123,6 +125,7 @@ class InterpreterImpl : public Interpreter, public HostTensors {
     }
     if (b.groups.size() != graph_.groups.size())
       return invalid_argument("the step has tables for another number of groups");
+    BORA_TRY(check_indexes(b));
     for (size_t g = 0; g < b.groups.size(); ++g) {
       const GroupInputs& gi = graph_.group_inputs[g];
       if (gi.table.valid()) indexes_[gi.table.id] = b.groups[g].table;
@@ -133,7 +136,32 @@ class InterpreterImpl : public Interpreter, public HostTensors {
     return {};
   }
 
+  // Positions, sequences, blocks and slots are inside what was reserved.
+  Status check_indexes(const HostBatch& b) const {
+    for (size_t g = 0; g < b.groups.size(); ++g) {
+      const HostBatch::Group& in = b.groups[g];
+      if (graph_.groups[g].keep == Keep::kLast) continue;
+      const int64_t block = graph_.groups[g].block, slots = blocks_[g] * block;
+      const bool whole = in.slot.size() == b.ids.size() &&
+                         in.table.size() == static_cast<size_t>(b.seqs) * static_cast<size_t>(std::max(in.pages, 0));
+      if (!whole) return invalid_argument("a group's table or slots are incomplete");
+      for (int32_t s : in.slot) {
+        if (s >= slots) return out_of_range("a slot is out of range");
+      }
+      for (size_t r = 0; r < b.ids.size(); ++r) {
+        if (b.seq[r] < 0 || b.seq[r] >= b.seqs || b.pos[r] < 0 || b.pos[r] / block >= in.pages) {
+          return out_of_range("row " + std::to_string(r) + " has a sequence or position out of range");
+        }
+      }
+      for (int32_t id : in.table) {
+        if (id >= blocks_[g]) return out_of_range("a block id is out of range");
+      }
+    }
+    return {};
+  }
+
   const Graph graph_;
+  std::vector<int32_t> blocks_;
   WeightSource source_;
   std::map<int32_t, std::vector<float>> weights_;
   std::vector<std::vector<double>> values_, states_;

@@ -216,6 +216,12 @@ TEST(Interpreter, WrongStepsAreErrors) {
   EXPECT_EQ((*in)->run("forward", step.batch(1)).code(), Code::kOutOfRange);
   EXPECT_EQ((*in)->run("backward", step.batch(1)).code(), Code::kNotFound);
   step.ids = {1};
+  for (auto change : {+[](Step& x) { x.slot = {8}; }, +[](Step& x) { x.table = {4}; }, +[](Step& x) { x.pos = {2}; },
+                      +[](Step& x) { x.seq = {1}; }, +[](Step& x) { x.slot.clear(); }}) {
+    Step bad = step;
+    change(bad);
+    EXPECT_FALSE((*in)->run("forward", bad.batch(1)).ok());
+  }
   step.rows = {3};
   EXPECT_FALSE((*in)->run("forward", step.batch(1)).ok());
   EXPECT_FALSE(Interpreter::create(s.graph, numbers, {.blocks = {}}).ok());

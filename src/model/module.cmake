@@ -1,1 +1,1 @@
-bora_module(NAME model DEPS base tensor quant ir formats)
+bora_module(NAME model DEPS base tensor quant ir formats TEST_LIBS crypto)

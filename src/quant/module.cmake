@@ -1,1 +1,1 @@
-bora_module(NAME quant DEPS base tensor)
+bora_module(NAME quant DEPS base tensor OPTIONS -ffp-contract=off)

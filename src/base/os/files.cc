@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace bora {
 namespace {
@@ -50,14 +52,27 @@ class Descriptor {
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
 
  private:
   int fd_;
 };
+
+// Opens for reading without ever waiting (a pipe without a writer would), and looks at what was opened, not at the
+// name again.
+Result<Descriptor> open_regular(const std::string& path, uint64_t* size) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.ok()) return system_error(path, "cannot open", errno);
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return system_error(path, "cannot look at it", errno);
+  if (S_ISDIR(st.st_mode)) return invalid_argument(path + ": is a directory, a file is needed");
+  if (!S_ISREG(st.st_mode)) return invalid_argument(path + ": is no ordinary file");
+  *size = static_cast<uint64_t>(st.st_size);
+  return fd;
+}
 
 class OsMapping : public MappedFile {
  public:
@@ -97,25 +112,21 @@ class OsFileSystem : public FileSystem {
   }
 
   Result<std::unique_ptr<MappedFile>> map(const std::string& path) override {
-    BORA_ASSIGN(const FileInfo about, info(path));
-    if (about.is_directory) return invalid_argument(path + ": is a directory, a file is needed");
-    Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd.ok()) return system_error(path, "cannot open", errno);
-    if (about.size == 0) return std::unique_ptr<MappedFile>(std::make_unique<OsMapping>(nullptr, 0));
-    void* data = ::mmap(nullptr, about.size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    uint64_t size = 0;
+    BORA_ASSIGN(const Descriptor fd, open_regular(path, &size));
+    if (size == 0) return std::unique_ptr<MappedFile>(std::make_unique<OsMapping>(nullptr, 0));
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
     if (data == MAP_FAILED) return system_error(path, "cannot map", errno);
-    return std::unique_ptr<MappedFile>(std::make_unique<OsMapping>(data, about.size));
+    return std::unique_ptr<MappedFile>(std::make_unique<OsMapping>(data, size));
   }
 
   Result<std::string> read(const std::string& path, uint64_t max_bytes) override {
-    BORA_ASSIGN(const FileInfo about, info(path));
-    if (about.is_directory) return invalid_argument(path + ": is a directory, a file is needed");
-    if (about.size > max_bytes) {
-      return resource_exhausted(path + ": has " + std::to_string(about.size) + " bytes, at most " +
+    uint64_t size = 0;
+    BORA_ASSIGN(const Descriptor fd, open_regular(path, &size));
+    if (size > max_bytes) {
+      return resource_exhausted(path + ": has " + std::to_string(size) + " bytes, at most " +
                                 std::to_string(max_bytes) + " are read");
     }
-    Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd.ok()) return system_error(path, "cannot open", errno);
     std::string out;
     char buffer[65536];
     while (true) {
@@ -130,7 +141,9 @@ class OsFileSystem : public FileSystem {
   }
 
   Status write_atomic(const std::string& path, std::string_view bytes) override {
-    const std::string neighbour = path + ".new." + std::to_string(::getpid());
+    // Threads of one process may write the same path: the counter keeps their neighbours apart.
+    const std::string neighbour = path + ".new." + std::to_string(::getpid()) + "." +
+                                  std::to_string(writes_.fetch_add(1, std::memory_order_relaxed));
     {
       Descriptor fd(::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
       if (!fd.ok()) return system_error(neighbour, "cannot create", errno);
@@ -163,6 +176,8 @@ class OsFileSystem : public FileSystem {
   }
 
  private:
+  std::atomic<uint64_t> writes_{0};
+
   static Status write_all(const std::string& path, int fd, std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(fd, bytes.data(), bytes.size());

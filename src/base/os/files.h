@@ -46,7 +46,7 @@ class FileSystem {
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
 };
 
-// The real one. Stateless.
+// The real one. Reads ordinary files only: a pipe or a device is an error, never a wait.
 std::unique_ptr<FileSystem> make_os_file_system();
 
 // Wraps another and fails the n-th call from now (n = 1: the next) with `code`; later calls pass. n = 0 never fails.

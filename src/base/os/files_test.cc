@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -45,6 +46,10 @@ TEST_F(Files, ErrorsNameThePath) {
   EXPECT_EQ(fs_->map(dir_).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(fs_->read(dir_, 10).status().code(), Code::kInvalidArgument);
   EXPECT_FALSE(fs_->write_atomic(dir_ + "/no/such/folder", "x").ok());
+  // A pipe that nobody writes to is refused at once.
+  ASSERT_EQ(::mkfifo((dir_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(fs_->map(dir_ + "/pipe").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(fs_->read(dir_ + "/pipe", 10).status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(Files, FaultsComeWhenAskedFor) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -53,6 +54,9 @@ Status encode_blocks(const float* in, int64_t rows, int64_t cols, int32_t block,
   if (cols % block != 0) {
     return invalid_argument("rows of " + std::to_string(cols) + " weights are no multiple of " +
                             std::to_string(block));
+  }
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    if (!std::isfinite(in[i])) return invalid_argument("weight " + std::to_string(i) + " is no finite number");
   }
   const int64_t count = rows * cols / block;
   const size_t begin = out->size();
