@@ -16,7 +16,7 @@ enable_language(CUDA)
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 
-set(BORA_CUDA_FLAGS --expt-relaxed-constexpr -lineinfo -Xptxas -v -O3 -Xcompiler -Wall,-Wextra,-Wno-unused-parameter
+set(BORA_CUDA_FLAGS --expt-relaxed-constexpr -O3 -Xcompiler -Wall,-Wextra,-Wno-unused-parameter
     CACHE STRING "Options of nvcc for kernels")
 # Hopper gets code of its own also from portable files: dependent launch exists from sm_90, and a kernel that is launched
 # dependent without waiting would race.

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(128) merge_kernel(const __grid_constant__ Atte
     for (int i = 0; i < kMergeBatch / 8; ++i) {
       const int s = i * 8 + thread / 16;
       if (s < count && piece < dims)
-        ptx::copy_async_16(ptx::shared_address(&values[buffer][s][piece]), from + s * step, true);
+        ptx::copy_async_16_part(ptx::shared_address(&values[buffer][s][piece]), from + s * step, 16);
     }
     ptx::copy_async_commit();
     if (thread >= count) return make_float2(BORA_NEG_INF, 0.0f);

@@ -120,7 +120,7 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
       const bool ok = key >= 0 && key < c.length;
       const char* from = cache;
       if (ok) from += table[key >> p.block_shift] * p.block_stride + kv_offset(kD, key & (block_tokens - 1), dim);
-      ptx::copy_async_16(dst + static_cast<uint32_t>(kv_offset(kD, t, dim)), from, ok);
+      ptx::copy_async_16_part(dst + static_cast<uint32_t>(kv_offset(kD, t, dim)), from, ok ? 16 : 0);
     }
     return;
   }
@@ -133,7 +133,7 @@ __device__ __forceinline__ void copy_stage(const AttentionParams& p, const Stage
     const int slab = piece % kD / 64;
     const int row = slab + 1 < kv_slabs(kD) ? 128 : kv_slab_bytes(kD, kv_slabs(kD) - 1);
     const int t = piece / kD * 8 + piece % kD % 64 / (row / 16);
-    ptx::copy_async_16(dst + piece * 16, from + piece * 16, t < present);
+    ptx::copy_async_16_part(dst + piece * 16, from + piece * 16, t < present ? 16 : 0);
   }
 }
 
