@@ -1,1 +1,1 @@
-bora_module(NAME base LIBS bora_spdlog simdjson xxhash prometheus-cpp-core Threads::Threads)
+bora_module(NAME base LIBS bora_spdlog simdjson prometheus-cpp-core Threads::Threads)

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -278,13 +279,16 @@ TEST_F(Formats, AHundredThousandTensorsOpenInHalfASecond) {
   const std::string gguf = write("big.gguf", w.align(32, 32 * kCount).out);
   const std::string st = write("big.safetensors", safetensors_of(header + "}", 32 * kCount));
   for (const std::string& path : {gguf, st}) {
-    const auto begin = std::chrono::steady_clock::now();
-    auto c = open_checkpoint(*files_, path);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    ASSERT_TRUE(c.ok()) << c.status().message();
-    EXPECT_EQ((*c)->tensors().size(), size_t{kCount});
-    std::printf("%s: %d tensors in %.3f s\n", (*c)->format().data(), kCount, seconds);
-    EXPECT_LT(seconds, 2.0);  // the goal is 0.5 s on a quiet machine
+    double best = 1e9;  // of three: the machine is not ours alone
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      auto c = open_checkpoint(*files_, path);
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      ASSERT_TRUE(c.ok()) << c.status().message();
+      EXPECT_EQ((*c)->tensors().size(), size_t{kCount});
+    }
+    std::printf("%s: %d tensors in %.3f s\n", path.c_str(), kCount, best);
+    EXPECT_LT(best, 0.5);
   }
 }
 

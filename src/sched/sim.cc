@@ -63,7 +63,7 @@ SimConfig make_config(Rng* rng) {
   c.limits.align = block * (rng->chance(0.3) ? 2 : 1);
   c.limits.steps_in_flight = static_cast<int32_t>(rng->between(1, 3));
   c.limits.max_drafts = rng->chance(0.5) ? static_cast<int32_t>(rng->between(0, 8)) : 0;
-  const bool recurrent = rng->chance(0.3);
+  const bool recurrent = rng->chance(0.45);
   if (recurrent && c.limits.steps_in_flight > 1) c.limits.max_drafts = 0;
   c.limits.max_seqs = static_cast<int32_t>(rng->between(2, 12));
   c.limits.max_tokens = static_cast<int32_t>(rng->between(c.limits.max_seqs + 2 * c.limits.align, 128));
@@ -91,7 +91,7 @@ SimConfig make_config(Rng* rng) {
         {.keep = kv::Keep::kLast,
          .block = slots,
          .align = c.limits.align,
-         .blocks = slots * static_cast<int32_t>(rng->between(2, 5)) + static_cast<int32_t>(rng->between(1, 10))});
+         .blocks = slots * static_cast<int32_t>(rng->between(2, 5)) + static_cast<int32_t>(rng->between(2, 32))});
   }
   c.arrive = 0.05 + rng->uniform() * 0.6;
   c.cancel = rng->chance(0.6) ? rng->uniform() * 0.05 : 0;
@@ -120,6 +120,7 @@ class Simulation {
   void arrive();
   void disturb();
   void transfer();
+  Status probe();
   std::vector<kv::Unit> make_prompt();
   Status launch(StepPlan plan);
   Status run_work(const Work& work, Launched* step);
@@ -249,6 +250,34 @@ void Simulation::transfer() {
     ++(ok ? report_.moves_done : report_.moves_failed);
     moves_.pop_back();
   }
+}
+
+// What the index promises for a text seen before must be there: a sequence opened at the match reads its own prefix.
+Status Simulation::probe() {
+  if (history_.empty() || !rng_.chance(0.2)) return {};
+  Client client;
+  client.arrival.salt = rng_.below(2);
+  const std::vector<kv::Unit>& text = history_[rng_.below(history_.size())];
+  const int32_t length = pool_->match(text, client.arrival.salt).length;
+  auto seq = pool_->open(text, client.arrival.salt, length);
+  if (!seq.ok()) {
+    // Working slots of recurrent groups may all be taken; nothing else can be missing.
+    const bool recurrent = config_.groups.back().keep == kv::Keep::kLast;
+    return recurrent ? ok_status() : internal_error("a match cannot be opened");
+  }
+  const std::vector<uint64_t> prefix = prefixes(client, std::span(text).first(static_cast<size_t>(length)));
+  Status status;
+  for (int32_t g = 0; g < memory_.groups() && status.ok() && length > 0; ++g) {
+    if (memory_.spec(g).keep != kv::Keep::kLast) {
+      status = memory_.read(g, pool_->table(*seq, g), length, prefix);
+      continue;
+    }
+    const kv::BlockId load = pool_->load_slot(*seq, g, length);
+    const bool own = load >= 0 && memory_.cell(g, load, 0) == prefix[static_cast<size_t>(length)];
+    if (!own) status = internal_error("a match restores a state that is not its own");
+  }
+  pool_->release(*seq, -1);
+  return std::move(status).with_context("probe");
 }
 
 std::vector<uint64_t> Simulation::prefixes(const Client& client, std::span<const kv::Unit> tokens) const {
@@ -522,6 +551,7 @@ Status Simulation::step() {
   while (left_ > 0 && rng_.chance(config_.arrive)) arrive();
   disturb();
   transfer();
+  BORA_TRY(probe());
   const bool full = static_cast<int32_t>(in_flight_.size()) >= config_.limits.steps_in_flight;
   bool idle = true;
   if (!full && (in_flight_.empty() || rng_.chance(0.7))) {

@@ -1,4 +1,5 @@
 // Pre-tokenizers that rewrite text (Metaspace, ByteLevel), sequences, and the JSON entry point.
+#include "text/tokenizer/split_patterns.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/json_fields.h"
 #include "text/tokenizer/pretokenizer.h"

@@ -33,9 +33,6 @@ struct ScanStage {
 // The scanner that does what the stages do one after the other, or null when there is none.
 std::unique_ptr<Scanner> find_scanner(const std::vector<ScanStage>& stages);
 
-// Pattern of byte-level pre-tokenizers with "use_regex".
-extern const std::string_view kGpt2Pattern;
-
 // A known list of stages, for tests and tables.
 struct KnownScanner {
   std::string_view name;
