@@ -59,7 +59,7 @@ Status Sequence::feed(std::span<const int32_t> ids, int32_t rows) {
   patch.rows = wanted;
   for (size_t g = 0; g < groups_; ++g) patch.groups.push_back({table_, slot, {}, {}});
   BORA_TRY(program_->launch("forward", patch, *stream_));
-  BORA_TRY(program_->collect(step_).status());
+  BORA_TRY(program_->collect(step_, &result_));
   length_ += n;
   return {};
 }

@@ -44,6 +44,7 @@ class Sequence {
   int32_t length_ = 0;
   size_t groups_ = 0;
   device::StepId step_ = 0;
+  device::StepResult result_;
 };
 
 }  // namespace bora::app

@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "ir/graph.h"
+#include "ir/pick.h"
 #include "ir/weights.h"
 
 namespace bora::device {
@@ -34,6 +35,7 @@ struct Bounds {
   int32_t drafts = 0;  // a sequence and step
   int32_t adapters = 0, rank = 0;
   int32_t in_flight = 1;        // steps launched and not collected
+  int32_t histories = 0;        // slots of token history that picks use, each of pages * block tokens; 0: no picks
   std::vector<int32_t> blocks;  // by state group
 };
 
@@ -62,25 +64,42 @@ struct GroupPatch {
   std::span<const int32_t> load, store;  // [seqs], [tokens]; empty unless kLast
 };
 
-// Parameters of one logits row in `pick`. Neutral values switch a processor off.
-struct PickParams {
-  float temperature = 0;  // 0 = greedy
-  float top_p = 1, min_p = 0, typical_p = 1, top_n_sigma = 0;
-  int32_t top_k = 0;
-  float repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
-  uint64_t seed = 0;  // of the choice; noise = f(seed, choice, position)
-  int32_t choice = 0;
-  int32_t logprobs = -1;  // alternatives wanted, -1 none
+// One token to be picked (or, with a target, to be scored) from a row of logits.
+//
+// A choice's tokens stand in a history slot of the program, so that a step can be planned before the one before it was
+// read: positions below `position` are what penalties look at, and the picked token is written at `position`. What lies
+// there beyond is forgotten first; a step that is repeated, a choice that was put back and a fork need nothing else.
+struct PickRow {
+  int32_t row = 0;       // index into StepPatch::rows
+  int32_t slot = 0;      // below Bounds::histories; a slot serves one choice at a time
+  int32_t position = 0;  // of the token: the logits row's position + 1
+  int32_t prompt = 0;    // positions below it are the prompt
+  int32_t target = -1;   // >= 0: nothing is picked or written; this token's log-probability is reported
+  int32_t mask = -1;     // row of StepPatch::masks, -1 = none
+  // Tokens that the host knows and the slot may lack, written at history_begin before anything is read.
+  std::span<const int32_t> history;
+  int32_t history_begin = 0;
+  const ir::PickParams* params = nullptr;
 };
 
+// A copy of a whole block inside a state group (copy on write), run before the step in the given order.
+struct BlockCopy {
+  int32_t group = 0;
+  BlockId from = -1, to = -1;
+};
+
+// Everything it points to stays as it is until the step is collected. `forward` reads all but picks and masks, `pick`
+// (launched next, with the same id) those two; a step without picks needs no `pick`.
 struct StepPatch {
   StepId id = 0;
   int32_t tokens = 0, seqs = 0;
+  // `ids_from` [tokens] or empty: >= 0 names the pick of the step launched just before whose token this row takes (its
+  // entry in `ids` is ignored). `cont` and `adapter` may be empty.
   std::span<const int32_t> ids, pos, seq, seq_begin, kv_len, rows, origin, cont, ids_from, adapter;
   std::vector<GroupPatch> groups;
-  std::span<const PickParams> pick;                    // by logits row
-  std::span<const uint32_t> masks;                     // [rows, ceil(V / 32)] or empty
-  std::span<const std::pair<int32_t, int32_t>> moves;  // kv_move: (from slot, to slot), run before all else
+  std::span<const BlockCopy> copies;
+  std::span<const PickRow> picks;
+  std::span<const uint32_t> masks;  // [n, ceil(V / 32)]: bit set = allowed
 };
 
 struct TokenLogprob {
@@ -89,15 +108,16 @@ struct TokenLogprob {
 };
 
 struct PickedRow {
-  int32_t id = -1;
-  float logprob = 0;
-  int32_t accepted = 0;  // drafts that held
-  std::vector<TokenLogprob> top;
+  int32_t id = -1;      // the token picked, or the target; -1: no logit was a number or every token was forbidden
+  float logprob = 0;    // natural logarithm, of softmax over the raw logits; only when logprobs >= 0
+  int32_t rank = 0;     // tokens with a greater raw logit; only when logprobs >= 0
+  int32_t first = 0, count = 0;  // its alternatives in StepResult::top, best first
 };
 
 struct StepResult {
   StepId id = 0;
-  std::vector<PickedRow> rows;
+  std::vector<PickedRow> rows;  // by pick; capacity is kept from step to step
+  std::vector<TokenLogprob> top;
 };
 
 class Stream {
@@ -133,11 +153,15 @@ struct Bindings {
 class Program {
  public:
   virtual ~Program() = default;
+  // Queues an entry's work and returns; the step's numbers are checked here, so a wrong one is an error and no
+  // accident.
+  // Up to Bounds::in_flight steps may be launched and not collected.
   virtual Status launch(std::string_view entry, const StepPatch& patch, Stream& stream) = 0;
-  // Blocks until the step is done. Steps are collected in the order of their launch.
-  virtual Result<StepResult> collect(StepId id) = 0;
-  // Raw logits of the last collected step, [rows, vocab] float32, for tests and tools; empty if the program keeps
-  // none.
+  // Blocks until all that was launched under this id is done; fills *out. Steps are collected in the order of their
+  // launch. An error is final for the program.
+  virtual Status collect(StepId id, StepResult* out) = 0;
+  // Raw logits of the last collected step, [rows, vocab] float32, for tests and tools; valid while no later step was
+  // launched; empty if the program keeps none.
   virtual std::span<const float> logits() const = 0;
   // An output of the last collected step by its name in the entry ("hidden.layers.3"); empty if it was not compiled
   // in.

@@ -90,7 +90,7 @@ class CpuProgram : public device::Program {
       context_.tables[g] = p.groups[g].table.data();
       context_.slots[g] = p.groups[g].slot.data();
     }
-    for (const auto& [from, to] : p.moves) move_block(from, to);
+    for (const device::BlockCopy& c : p.copies) copy_block(c);
     const std::function<void(int32_t)> body = [this, e](int32_t worker) {
       for (int32_t i = e->first; i < e->first + e->count; ++i) {
         steps_[static_cast<size_t>(i)]->run(context_, worker);
@@ -104,11 +104,12 @@ class CpuProgram : public device::Program {
     return {};
   }
 
-  Result<device::StepResult> collect(device::StepId id) override {
+  Status collect(device::StepId id, device::StepResult* out) override {
     if (id != last_) return failed_precondition("step " + std::to_string(id) + " is not the one that ran last");
-    device::StepResult result;
-    result.id = id;
-    return result;
+    out->id = id;
+    out->rows.clear();
+    out->top.clear();
+    return {};
   }
 
   std::span<const float> logits() const override { return tap("logits"); }
@@ -208,6 +209,12 @@ class CpuProgram : public device::Program {
       if (p.ids[r] < 0 || p.ids[r] >= vocab())
         return out_of_range("token id " + std::to_string(p.ids[r]) + " is outside the vocabulary");
     }
+    for (const device::BlockCopy& c : p.copies) {
+      const bool known = c.group >= 0 && static_cast<size_t>(c.group) < p.groups.size();
+      const int32_t blocks = known ? plan_.groups[static_cast<size_t>(c.group)].blocks : 0;
+      if (c.from < 0 || c.to < 0 || c.from >= blocks || c.to >= blocks)
+        return out_of_range("a copied block is out of range");
+    }
     for (int32_t r : p.rows) {
       if (r < 0 || r >= p.tokens) return out_of_range("a wanted row is not in the step");
     }
@@ -245,13 +252,10 @@ class CpuProgram : public device::Program {
     return 0;
   }
 
-  // Copies a whole block within every group that has both.
-  void move_block(int32_t from, int32_t to) {
-    for (const GroupPlan& g : plan_.groups) {
-      if (from < 0 || to < 0 || from >= g.blocks || to >= g.blocks) continue;
-      std::byte* base = states_->data() + g.offset;
-      std::memcpy(base + to * g.block_bytes, base + from * g.block_bytes, static_cast<size_t>(g.block_bytes));
-    }
+  void copy_block(const device::BlockCopy& c) {
+    const GroupPlan& g = plan_.groups[static_cast<size_t>(c.group)];
+    std::byte* base = states_->data() + g.offset;
+    std::memcpy(base + c.to * g.block_bytes, base + c.from * g.block_bytes, static_cast<size_t>(g.block_bytes));
   }
 
   ir::Graph graph_;
