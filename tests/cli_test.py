@@ -2,6 +2,8 @@
 """The program on the default model, as a user calls it: answers, line tools, usage errors, equal text at every level."""
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -33,6 +35,19 @@ def without_model():
         check("exit of " + " ".join(words), done.returncode == code, (done.returncode, done.stderr))
         if code == 1:
             check("one line of " + " ".join(words), done.stderr.count("\n") == 1, done.stderr)
+    for shell in ("bash", "zsh", "fish"):
+        done = bora("completion", shell)
+        check(f"completion of {shell} knows verbs and flags", done.returncode == 0 and "tokenize" in done.stdout, done.stderr)
+        if shutil.which(shell):
+            syntax = subprocess.run([shell, "-n"], input=done.stdout, capture_output=True, text=True)
+            check(f"{shell} reads its completion", syntax.returncode == 0, syntax.stderr)
+    done = subprocess.run(["bash", "-c", f'source <({BORA} completion bash); COMP_WORDS=(bora run --te); COMP_CWORD=2; _bora; echo "${{COMPREPLY[*]}}"'],
+                          capture_output=True, text=True)
+    check("bash completes a flag", done.stdout.strip() == "--temperature", (done.stdout, done.stderr))
+    page = bora("manual").stdout
+    verbs = re.findall(r"^\.SS bora (\S+)", page, re.M)
+    check("the manual has every verb", len(verbs) >= 8 and all(v.replace("\\", "") in bora("--help").stdout for v in verbs), verbs)
+    check("the manual page is made by the build", open(os.path.join(os.path.dirname(BORA), "bora.1")).read() == page)
     done = bora("parse", "--format", "hermes", lines=[{"raw": "<think>a</think>b"}, {"raw": 3}])
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     check("parse", answers[0]["content"].strip() == "b" and answers[0]["reasoning_content"].strip() == "a", answers)

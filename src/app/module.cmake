@@ -3,3 +3,6 @@ add_executable(bora ${CMAKE_SOURCE_DIR}/src/app/main.cc)
 target_link_libraries(bora PRIVATE bora_app)
 target_include_directories(bora PRIVATE ${CMAKE_BINARY_DIR})
 add_dependencies(bora bora_stamp)
+# The manual page comes from the list of verbs.
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/bora.1 COMMAND bora manual > ${CMAKE_BINARY_DIR}/bora.1 DEPENDS bora VERBATIM)
+add_custom_target(bora_manual ALL DEPENDS ${CMAKE_BINARY_DIR}/bora.1)
