@@ -182,7 +182,10 @@ class CpuProgram : public device::Program {
       codes_.emplace_back(static_cast<size_t>(n));
       scales_.emplace_back(static_cast<size_t>(n / kBlock + 1));
       sums_.emplace_back(static_cast<size_t>(n / 16 + 2));
-      context_.quant.push_back({codes_.back().data(), scales_.back().data(), sums_.back().data(), 0, 0});
+      totals_.emplace_back(scales_.back().size() * 2);
+      float* totals = totals_.back().data();
+      context_.quant.push_back({codes_.back().data(), scales_.back().data(), sums_.back().data(), totals,
+                                totals + scales_.back().size(), 0, 0});
     }
     for (int32_t w = 0; w < team_.size(); ++w)
       context_.scratch.emplace_back(static_cast<size_t>(kAttentionScratch) + 8192);
@@ -266,7 +269,7 @@ class CpuProgram : public device::Program {
   std::unique_ptr<CpuRegion> weights_, states_, workspace_;
   std::vector<std::unique_ptr<Exec>> steps_;
   std::vector<std::vector<int8_t>> codes_;
-  std::vector<std::vector<float>> scales_;
+  std::vector<std::vector<float>> scales_, totals_;  // totals: and shifts behind them
   std::vector<std::vector<int32_t>> sums_;
   device::StepId last_ = -1;
   const ir::Entry* entry_ = nullptr;

@@ -1,5 +1,6 @@
 #include "backend/cpu/exec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -257,15 +258,28 @@ class Attend : public Exec {
     args.scale = scale_;
     args.softcap = softcap_;
     args.scratch = c.scratch[static_cast<size_t>(worker)].data();
-    my_rows(c, c.tokens * cache_.kv_heads, worker, [&](int64_t item) {
-      const int64_t r = item / cache_.kv_heads;
+    // A worker takes the heads whose work, in keys, begins inside its part of the step's work.
+    const int64_t heads = int64_t{group_} * cache_.kv_heads;
+    const auto keys = [&](int64_t r) {
+      return window_ > 0 && window_ <= c.pos[r] ? int64_t{window_} : int64_t{c.pos[r]} + 1;
+    };
+    int64_t all = 0;
+    for (int64_t r = 0; r < c.tokens; ++r) all += keys(r) * heads;
+    const int64_t from = all * worker / c.team->size(), to = all * (worker + 1) / c.team->size();
+    int64_t before = 0;
+    for (int64_t r = 0; r < c.tokens; ++r) {
+      const int64_t n = keys(r);
+      const auto head_at = [&](int64_t work) { return std::clamp<int64_t>((work - before + n - 1) / n, 0, heads); };
+      const int64_t first = before >= from ? 0 : head_at(from), last = before >= to ? 0 : head_at(to);
+      before += n * heads;
+      if (first >= last) continue;
       args.q = q_.row(r);
       args.out = out_.row(r);
       args.table = c.tables[static_cast<size_t>(cache_.group)] + int64_t{c.seq[r]} * c.pages;
       args.end = c.pos[r] + 1;
-      args.begin = window_ > 0 ? std::max(0, args.end - window_) : 0;
-      c.kernels->attention(args, static_cast<int32_t>(item % cache_.kv_heads));
-    });
+      args.begin = args.end - static_cast<int32_t>(n);
+      c.kernels->attention(args, static_cast<int32_t>(first), static_cast<int32_t>(last));
+    }
   }
 
  private:

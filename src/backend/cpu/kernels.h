@@ -19,6 +19,8 @@ struct QuantRows {
   int8_t* codes = nullptr;  // [rows, cols]
   float* scales = nullptr;  // [rows, cols / 32]
   int32_t* sums = nullptr;  // [rows, cols / 16]: sums of 16 codes
+  float* totals = nullptr;  // [rows, cols / 32]: sums of 32 codes
+  float* shifts = nullptr;  // [rows, cols / 32]: scale * total
   int64_t rows = 0, cols = 0;
 };
 
@@ -58,9 +60,8 @@ struct Kernels {
   void (*scale)(const float* a, float factor, int64_t n, float* out);
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
   void (*gelu_tanh_mul)(const float* gate, const float* up, int64_t n, float* out);
-  // All query heads of one kv head. Tiles of 256 keys counted from position 0, each from fresh sums, merged
-  // ascending.
-  void (*attention)(const AttentionArgs& a, int32_t kv_head);
+  // Query heads [first, last). Tiles of 256 keys counted from position 0, each from fresh sums, merged ascending.
+  void (*attention)(const AttentionArgs& a, int32_t first, int32_t last);
   // Rounds n floats to the cache's type and writes element i to out[i * stride].
   void (*store_kv)(const float* x, int64_t n, KvType type, int64_t stride, std::byte* out);
 };

@@ -64,9 +64,13 @@ void quantize(const float* x, int64_t stride, int64_t row, QuantRows* out) {
     const I l = i_round(f_mul(low, f_set(inverse))), h = i_round(f_mul(high, f_set(inverse)));
     i_store_s8(codes + b * kBlock, l);
     i_store_s8(codes + b * kBlock + 16, h);
-    out->scales[row * blocks + b] = scale;
-    out->sums[(row * blocks + b) * 2] = i_sum(l);
-    out->sums[(row * blocks + b) * 2 + 1] = i_sum(h);
+    const int64_t at = row * blocks + b;
+    const int32_t left = i_sum(l), right = i_sum(h);
+    out->scales[at] = scale;
+    out->sums[at * 2] = left;
+    out->sums[at * 2 + 1] = right;
+    out->totals[at] = static_cast<float>(left + right);
+    out->shifts[at] = scale * out->totals[at];
   }
 }
 
@@ -109,9 +113,10 @@ void gelu_tanh_mul(const float* gate, const float* up, int64_t n, float* out) {
   });
 }
 
-inline F kv_load(const std::byte* p, KvType type, int64_t element) {
-  if (type == KvType::kF32) return f_load(reinterpret_cast<const float*>(p) + element);
-  if (type == KvType::kF16) return f_half(p + element * 2);
+template <KvType kType>
+inline F kv_load(const std::byte* p, int64_t element) {
+  if constexpr (kType == KvType::kF32) return f_load(reinterpret_cast<const float*>(p) + element);
+  if constexpr (kType == KvType::kF16) return f_half(p + element * 2);
   return f_bf16(p + element * 2);
 }
 
@@ -134,28 +139,50 @@ inline void store_short(float* to, F v, int64_t left) {
 
 constexpr int kHeadsAtOnce = 4;
 
-// One tile of keys [first, last) for kHeads query heads; scores to scratch[h * 256 + key - base].
+// Chains of multiply-adds that run side by side hide each other's latency; which chains share registers changes no
+// sum.
 template <int kHeads>
-inline void tile_scores(const AttentionArgs& a, int32_t kv_head, const float* q, int32_t base, int32_t first,
-                        int32_t last) {
-  const int64_t bytes = a.type == KvType::kF32 ? 4 : 2;
-  const int64_t head_bytes = padded(a.head_dim) * kKvBlock * bytes;
-  for (int32_t key = first / kKvBlock * kKvBlock; key < last; key += kKvBlock) {
-    const std::byte* k = a.k + a.table[key / kKvBlock] * a.block_stride + kv_head * head_bytes;
-    F s[kHeads];
-    for (int h = 0; h < kHeads; ++h) s[h] = f_zero();
-    for (int32_t d = 0; d < a.head_dim; ++d) {
-      const F column = kv_load(k, a.type, int64_t{d} * kKvBlock);
-      for (int h = 0; h < kHeads; ++h) s[h] = f_fma(column, f_set(q[h * a.head_dim + d]), s[h]);
-    }
+constexpr int kChains = kSums / kHeads > 1 ? kSums / kHeads : 1;
+
+// Scores of kBlocks blocks of 16 keys from `key` on.
+template <KvType kType, int kHeads, int kBlocks>
+inline void block_scores(const AttentionArgs& a, int32_t kv_head, const float* q, int32_t base, int32_t key,
+                         int32_t first, int32_t last) {
+  const int64_t head_bytes = padded(a.head_dim) * kKvBlock * (kType == KvType::kF32 ? 4 : 2);
+  const std::byte* k[kBlocks];
+  F s[kBlocks][kHeads];
+  for (int b = 0; b < kBlocks; ++b) {
+    k[b] = a.k + a.table[key / kKvBlock + b] * a.block_stride + kv_head * head_bytes;
+    for (int h = 0; h < kHeads; ++h) s[b][h] = f_zero();
+  }
+  for (int32_t d = 0; d < a.head_dim; ++d) {
+    F column[kBlocks];
+    for (int b = 0; b < kBlocks; ++b) column[b] = kv_load<kType>(k[b], int64_t{d} * kKvBlock);
     for (int h = 0; h < kHeads; ++h) {
-      F v = f_mul(s[h], f_set(a.scale));
+      const F one = f_set(q[h * a.head_dim + d]);
+      for (int b = 0; b < kBlocks; ++b) s[b][h] = f_fma(column[b], one, s[b][h]);
+    }
+  }
+  for (int b = 0; b < kBlocks; ++b, key += kKvBlock) {
+    for (int h = 0; h < kHeads; ++h) {
+      F v = f_mul(s[b][h], f_set(a.scale));
       if (a.softcap > 0) v = soft_cap(v, a.softcap);
       float* to = a.scratch + h * kKeyTile + (key - base);
       f_store(to, f_keep(v, last - key, -FLT_MAX));
       for (int32_t i = key; i < first && i < key + kKvBlock; ++i) to[i - key] = -FLT_MAX;
     }
   }
+}
+
+// One tile of keys [first, last) for kHeads query heads; scores to scratch[h * 256 + key - base].
+template <KvType kType, int kHeads>
+inline void tile_scores(const AttentionArgs& a, int32_t kv_head, const float* q, int32_t base, int32_t first,
+                        int32_t last) {
+  constexpr int kMany = kChains<kHeads>;
+  int32_t key = first / kKvBlock * kKvBlock;
+  for (; key + (kMany - 1) * kKvBlock < last; key += kMany * kKvBlock)
+    block_scores<kType, kHeads, kMany>(a, kv_head, q, base, key, first, last);
+  for (; key < last; key += kKvBlock) block_scores<kType, kHeads, 1>(a, kv_head, q, base, key, first, last);
 }
 
 // Scores to weights exp(s - max) and their sum; keys outside [first, last) weigh exactly nothing.
@@ -179,30 +206,45 @@ inline void tile_weights(float* s, int32_t base, int32_t first, int32_t last, fl
   *sum = f_sum(total);
 }
 
-// out[h] = out[h] * keep[h] + (weights x values) * take[h], dimension by dimension.
-template <int kHeads>
-inline void tile_values(const AttentionArgs& a, int32_t kv_head, int32_t base, int32_t first, int32_t last,
-                        const float* keep, const float* take, float* out) {
-  const int64_t bytes = a.type == KvType::kF32 ? 4 : 2;
-  const int64_t head_bytes = padded(a.head_dim) * kKvBlock * bytes;
-  for (int32_t d = 0; d < a.head_dim; d += 16) {
-    F acc[kHeads];
-    for (int h = 0; h < kHeads; ++h) acc[h] = f_zero();
-    int32_t key = first;
-    while (key < last) {
-      const std::byte* v = a.v + a.table[key / kKvBlock] * a.block_stride + kv_head * head_bytes;
-      const int32_t stop = last < (key / kKvBlock + 1) * kKvBlock ? last : (key / kKvBlock + 1) * kKvBlock;
-      for (; key < stop; ++key) {
-        const F value = kv_load(v, a.type, int64_t{key % kKvBlock} * padded(a.head_dim) + d);
-        for (int h = 0; h < kHeads; ++h) acc[h] = f_fma(value, f_set(a.scratch[h * kKeyTile + key - base]), acc[h]);
+// out[h] = out[h] * keep[h] + (weights x values) * take[h] for kVecs vectors of dimensions from `d` on.
+template <KvType kType, int kHeads, int kVecs>
+inline void dim_values(const AttentionArgs& a, int32_t kv_head, int32_t base, int32_t first, int32_t last, int32_t d,
+                       const float* keep, const float* take, float* out) {
+  const int64_t width = padded(a.head_dim), head_bytes = width * kKvBlock * (kType == KvType::kF32 ? 4 : 2);
+  F acc[kVecs][kHeads];
+  for (int i = 0; i < kVecs; ++i) {
+    for (int h = 0; h < kHeads; ++h) acc[i][h] = f_zero();
+  }
+  int32_t key = first;
+  while (key < last) {
+    const std::byte* v = a.v + a.table[key / kKvBlock] * a.block_stride + kv_head * head_bytes;
+    const int32_t stop = last < (key / kKvBlock + 1) * kKvBlock ? last : (key / kKvBlock + 1) * kKvBlock;
+    for (; key < stop; ++key) {
+      F value[kVecs];
+      for (int i = 0; i < kVecs; ++i) value[i] = kv_load<kType>(v, key % kKvBlock * width + d + 16 * i);
+      for (int h = 0; h < kHeads; ++h) {
+        const F weight = f_set(a.scratch[h * kKeyTile + key - base]);
+        for (int i = 0; i < kVecs; ++i) acc[i][h] = f_fma(value[i], weight, acc[i][h]);
       }
     }
+  }
+  for (int i = 0; i < kVecs; ++i, d += 16) {
     for (int h = 0; h < kHeads; ++h) {
       float* to = out + h * a.head_dim + d;
       const int64_t left = a.head_dim - d;
-      store_short(to, f_fma(acc[h], f_set(take[h]), f_mul(load_short(to, left), f_set(keep[h]))), left);
+      store_short(to, f_fma(acc[i][h], f_set(take[h]), f_mul(load_short(to, left), f_set(keep[h]))), left);
     }
   }
+}
+
+template <KvType kType, int kHeads>
+inline void tile_values(const AttentionArgs& a, int32_t kv_head, int32_t base, int32_t first, int32_t last,
+                        const float* keep, const float* take, float* out) {
+  constexpr int kMany = kChains<kHeads>;
+  int32_t d = 0;
+  for (; d + kMany * 16 <= padded(a.head_dim); d += kMany * 16)
+    dim_values<kType, kHeads, kMany>(a, kv_head, base, first, last, d, keep, take, out);
+  for (; d < a.head_dim; d += 16) dim_values<kType, kHeads, 1>(a, kv_head, base, first, last, d, keep, take, out);
 }
 
 inline float exp1(float x) {
@@ -211,7 +253,7 @@ inline float exp1(float x) {
   return t[0];
 }
 
-template <int kHeads>
+template <KvType kType, int kHeads>
 inline void attend(const AttentionArgs& a, int32_t kv_head, int32_t head) {
   const float* q = a.q + int64_t{head} * a.head_dim;
   float* out = a.out + int64_t{head} * a.head_dim;
@@ -221,7 +263,7 @@ inline void attend(const AttentionArgs& a, int32_t kv_head, int32_t head) {
   for (int32_t base = a.begin / kKeyTile * kKeyTile; base < a.end; base += kKeyTile) {
     const int32_t first = base > a.begin ? base : a.begin;
     const int32_t last = base + kKeyTile < a.end ? base + kKeyTile : a.end;
-    tile_scores<kHeads>(a, kv_head, q, base, first, last);
+    tile_scores<kType, kHeads>(a, kv_head, q, base, first, last);
     float keep[kHeads], take[kHeads];
     for (int h = 0; h < kHeads; ++h) {
       float tile_most, tile_sum;
@@ -239,7 +281,7 @@ inline void attend(const AttentionArgs& a, int32_t kv_head, int32_t head) {
       sum[h] = std::fma(tile_sum, take[h], sum[h] * keep[h]);
       most[h] = both;
     }
-    tile_values<kHeads>(a, kv_head, base, first, last, keep, take, out);
+    tile_values<kType, kHeads>(a, kv_head, base, first, last, keep, take, out);
     fresh = false;
   }
   for (int h = 0; h < kHeads; ++h) {
@@ -251,24 +293,28 @@ inline void attend(const AttentionArgs& a, int32_t kv_head, int32_t head) {
   }
 }
 
-void attention(const AttentionArgs& a, int32_t kv_head) {
-  for (int32_t h = 0; h < a.group;) {
-    const int32_t head = kv_head * a.group + h;
-    const int32_t left = a.group - h;
+template <KvType kType>
+void attend_heads(const AttentionArgs& a, int32_t first, int32_t last) {
+  for (int32_t head = first; head < last;) {
+    const int32_t kv_head = head / a.group;
+    const int32_t left = ((kv_head + 1) * a.group < last ? (kv_head + 1) * a.group : last) - head;
     if (left >= kHeadsAtOnce) {
-      attend<4>(a, kv_head, head);
-      h += 4;
+      attend<kType, 4>(a, kv_head, head);
     } else if (left == 3) {
-      attend<3>(a, kv_head, head);
-      h += 3;
+      attend<kType, 3>(a, kv_head, head);
     } else if (left == 2) {
-      attend<2>(a, kv_head, head);
-      h += 2;
+      attend<kType, 2>(a, kv_head, head);
     } else {
-      attend<1>(a, kv_head, head);
-      h += 1;
+      attend<kType, 1>(a, kv_head, head);
     }
+    head += left < kHeadsAtOnce ? left : kHeadsAtOnce;
   }
+}
+
+void attention(const AttentionArgs& a, int32_t first, int32_t last) {
+  if (a.type == KvType::kF32) return attend_heads<KvType::kF32>(a, first, last);
+  if (a.type == KvType::kF16) return attend_heads<KvType::kF16>(a, first, last);
+  attend_heads<KvType::kBF16>(a, first, last);
 }
 
 inline uint16_t to_bf16(float f) {

@@ -90,12 +90,15 @@ struct Rows {
   std::vector<int8_t> codes;
   std::vector<float> scales;
   std::vector<int32_t> sums;
+  std::vector<float> totals, shifts;
   QuantRows view;
   Rows(int64_t rows, int64_t cols)
       : codes(static_cast<size_t>(rows * cols)),
         scales(static_cast<size_t>(rows * cols / 32)),
-        sums(static_cast<size_t>(rows * cols / 16)) {
-    view = {codes.data(), scales.data(), sums.data(), rows, cols};
+        sums(static_cast<size_t>(rows * cols / 16)),
+        totals(scales.size()),
+        shifts(scales.size()) {
+    view = {codes.data(), scales.data(), sums.data(), totals.data(), shifts.data(), rows, cols};
   }
 };
 
@@ -226,6 +229,8 @@ TEST(Quantize, BoundsAndSums) {
       EXPECT_EQ(q.scales[static_cast<size_t>(b)], most / 127.0f);
       EXPECT_EQ(q.sums[static_cast<size_t>(2 * b)], sums[0]);
       EXPECT_EQ(q.sums[static_cast<size_t>(2 * b + 1)], sums[1]);
+      EXPECT_EQ(q.totals[static_cast<size_t>(b)], static_cast<float>(sums[0] + sums[1]));
+      EXPECT_EQ(q.shifts[static_cast<size_t>(b)], q.scales[static_cast<size_t>(b)] * q.totals[static_cast<size_t>(b)]);
     }
   }
 }
@@ -338,7 +343,14 @@ TEST(Attention, AgainstDoubleAndAmongLevels) {
             .scale = 0.125f,
             .softcap = cap,
             .scratch = scratch.data()};
-        for (int32_t h = 0; h < kv_heads; ++h) level->kernels->attention(a, h);
+        // In one go, and cut at a random head.
+        level->kernels->attention(a, 0, kv_heads * group);
+        if (first.empty()) first = out;
+        ASSERT_EQ(out, first) << level->name;
+        const int32_t cut = static_cast<int32_t>(rng.below(static_cast<uint64_t>(kv_heads * group + 1)));
+        std::fill(out.begin(), out.end(), NAN);
+        level->kernels->attention(a, 0, cut);
+        level->kernels->attention(a, cut, kv_heads * group);
         if (first.empty()) first = out;
         ASSERT_EQ(out, first) << level->name;
       }

@@ -40,10 +40,10 @@ inline B unpack(const std::byte* planes) {
   }
 }
 
-template <int kBits, bool kLookup, int kRows>
+template <int kBits, bool kLookup, bool kHalves, int kRows>
 struct BlockDot {
   static constexpr bool kWide = kBits == 8 || kLookup;
-  I low[kRows], high[kRows];  // columns 0..15 and 16..31
+  I low[kRows], high[kRows];  // kHalves: columns 0..15 and 16..31; else all in `low`
 
   template <int c>
   void step(const std::byte* planes, const uint8_t* table, const int8_t* const* a) {
@@ -52,12 +52,15 @@ struct BlockDot {
     for (int m = 0; m < kRows; ++m) {
       int32_t four;
       std::memcpy(&four, a[m] + 4 * c, 4);
-      I& sum = c < 4 ? low[m] : high[m];
+      I& sum = kHalves && c >= 4 ? high[m] : low[m];
       sum = dot4<kWide>(sum, codes, four);
     }
   }
   void run(const std::byte* planes, const uint8_t* table, const int8_t* const* a) {
-    for (int m = 0; m < kRows; ++m) low[m] = high[m] = i_zero();
+    for (int m = 0; m < kRows; ++m) low[m] = i_zero();
+    if constexpr (kHalves) {
+      for (int m = 0; m < kRows; ++m) high[m] = i_zero();
+    }
     step<0>(planes, table, a);
     step<1>(planes, table, a);
     step<2>(planes, table, a);
@@ -99,74 +102,103 @@ struct BlockScale {
     }
   }
 
-  // acc + this block's part for one activation row with scale `a` and sums s0, s1 of its halves.
-  F apply(F acc, I low, I high, int32_t zero, float a, int32_t s0, int32_t s1) const {
-    if constexpr (kForm == Form::kSuperHalf || kForm == Form::kSuperHalfMin) {
-      const I left = i_mul(sc0, i_sub(low, i_set(zero * s0)));
-      const I right = i_mul(sc1, i_sub(high, i_set(zero * s1)));
-      acc = f_fma(f_from(i_add(left, right)), f_mul(d, f_set(a)), acc);
-      if constexpr (kForm == Form::kSuperHalfMin) {
-        const I least = i_add(i_mul(m0, i_set(s0)), i_mul(m1, i_set(s1)));
-        acc = f_fnma(f_from(least), f_mul(m, f_set(a)), acc);
-      }
-      return acc;
-    } else {
-      const I sum = i_sub(i_add(low, high), i_set(zero * (s0 + s1)));
-      acc = f_fma(f_from(sum), f_mul(d, f_set(a)), acc);
-      const float as = a * static_cast<float>(s0 + s1);
-      if constexpr (kForm == Form::kBlockMin) acc = f_fma(m, f_set(as), acc);
-      if constexpr (kForm == Form::kSuperMin) acc = f_fnma(m, f_set(as), acc);
-      return acc;
+  // acc + this block's part for one activation row, whose block has scale `a`.
+  F apply_halves(F acc, I low, I high, int32_t zero, float a, const int32_t* sums) const {
+    const int32_t s0 = sums[0], s1 = sums[1];
+    const I left = i_mul(sc0, i_sub(low, i_set(zero * s0)));
+    const I right = i_mul(sc1, i_sub(high, i_set(zero * s1)));
+    acc = f_fma(f_from(i_add(left, right)), f_mul(d, f_set(a)), acc);
+    if constexpr (kForm == Form::kSuperHalfMin) {
+      const I least = i_add(i_mul(m0, i_set(s0)), i_mul(m1, i_set(s1)));
+      acc = f_fnma(f_from(least), f_mul(m, f_set(a)), acc);
     }
+    return acc;
+  }
+  // The same without halves: `total` is the sum of the block's codes and `shift` is a * total. Integers here stay
+  // below 2^24, so taking zero * total off in float32 is exact.
+  F apply(F acc, I dot, float zero, float a, float total, float shift) const {
+    F sum = f_from(dot);
+    if constexpr (kForm == Form::kBlock || kForm == Form::kSuper) sum = f_fnma(f_set(zero), f_set(total), sum);
+    acc = f_fma(sum, f_mul(d, f_set(a)), acc);
+    if constexpr (kForm == Form::kBlockMin) acc = f_fma(m, f_set(shift), acc);
+    if constexpr (kForm == Form::kSuperMin) acc = f_fnma(m, f_set(shift), acc);
+    return acc;
   }
 };
 
-template <Form kForm, int kBits, bool kLookup, bool kE8M0, int kRows>
+// How far ahead of its use a tile is asked for: the hardware's own streams stop at page borders.
+constexpr int64_t kAhead = 2048;
+
+// kTiles tiles, `tile_bytes` apart, meet kRows rows. Several tiles are several read streams that share the loads of
+// the activations.
+template <Form kForm, int kBits, bool kLookup, bool kE8M0, int kRows, int kTiles>
 inline void tile_rows(const Packed& w, const std::byte* tile, const QuantRows& x, int64_t m0, float* out,
                       int64_t stride) {
   using L = Layout<kForm, kBits, kE8M0>;
   const int64_t blocks = x.cols / kBlock;
   const int32_t zero = w.recipe->zero;
+  const float zero_f = static_cast<float>(zero);
   const uint8_t* table = kLookup ? w.recipe->table.data() : nullptr;
   const quant::Pieces pieces = quant::k_pieces(w.cols, w.pieces);
-  F total[kRows];
+  F total[kTiles][kRows];
   for (int32_t piece = 0; piece < pieces.count; ++piece) {
-    F acc[kRows];
-    for (int m = 0; m < kRows; ++m) acc[m] = f_zero();
-    for (int64_t b = pieces.begin(piece) / kBlock; b < pieces.end(piece) / kBlock; ++b) {
-      const std::byte* block = tile + b / L::kBlocks * L::kBytes;
+    F acc[kTiles][kRows];
+    for (int t = 0; t < kTiles; ++t) {
+      for (int m = 0; m < kRows; ++m) acc[t][m] = f_zero();
+    }
+    const int64_t end = pieces.end(piece) / kBlock;
+    for (int64_t b = pieces.begin(piece) / kBlock; b < end; ++b) {
       const int sub = static_cast<int>(b % L::kBlocks);
       const int8_t* a[kRows];
       for (int m = 0; m < kRows; ++m) a[m] = x.codes + (m0 + m) * x.cols + b * kBlock;
-      BlockDot<kBits, kLookup, kRows> dot;
-      dot.run(block + L::kHead + L::kSubs + sub * L::kPlanes, table, a);
-      BlockScale<L, kForm, kE8M0> scale;
-      scale.load(block, sub);
-      for (int m = 0; m < kRows; ++m) {
-        const int32_t* sums = x.sums + (m0 + m) * blocks * 2 + b * 2;
-        acc[m] =
-            scale.apply(acc[m], dot.low[m], dot.high[m], zero, x.scales[(m0 + m) * blocks + b], sums[0], sums[1]);
+      for (int t = 0; t < kTiles; ++t) {
+        const std::byte* block = tile + t * w.tile_bytes + b / L::kBlocks * L::kBytes;
+        const std::byte* planes = block + L::kHead + L::kSubs + sub * L::kPlanes;
+        if constexpr (kRows == 1) {
+          for (int64_t line = 0; line < L::kPlanes + (L::kSuperBlock ? 0 : L::kHead); line += 64)
+            prefetch(planes + kAhead + line);
+        }
+        BlockDot<kBits, kLookup, L::kHalf, kRows> dot;
+        dot.run(planes, table, a);
+        BlockScale<L, kForm, kE8M0> scale;
+        scale.load(block, sub);
+        for (int m = 0; m < kRows; ++m) {
+          const int64_t at = (m0 + m) * blocks + b;
+          if constexpr (L::kHalf) {
+            acc[t][m] = scale.apply_halves(acc[t][m], dot.low[m], dot.high[m], zero, x.scales[at], x.sums + at * 2);
+          } else {
+            acc[t][m] = scale.apply(acc[t][m], dot.low[m], zero_f, x.scales[at], x.totals[at], x.shifts[at]);
+          }
+        }
       }
     }
-    for (int m = 0; m < kRows; ++m) total[m] = piece == 0 ? acc[m] : f_add(total[m], acc[m]);
+    for (int t = 0; t < kTiles; ++t) {
+      for (int m = 0; m < kRows; ++m) total[t][m] = piece == 0 ? acc[t][m] : f_add(total[t][m], acc[t][m]);
+    }
   }
-  for (int m = 0; m < kRows; ++m) f_store(out + m * stride, total[m]);
+  for (int t = 0; t < kTiles; ++t) {
+    for (int m = 0; m < kRows; ++m) f_store(out + m * stride + t * kTileRows, total[t][m]);
+  }
 }
 
 template <Form kForm, int kBits, bool kLookup = false, bool kE8M0 = false>
 void linear_form(const Packed& w, const QuantRows& x, int64_t first, int64_t last, float* out, int64_t stride) {
-  for (int64_t t = first; t < last; ++t) {
+  for (int64_t t = first; t < last;) {
     const std::byte* tile = w.tile(t);
+    float* to = out + t * kTileRows;
+    // One row is bound by memory: two tiles at once.
+    if (x.rows == 1 && t + 2 <= last) {
+      tile_rows<kForm, kBits, kLookup, kE8M0, 1, 2>(w, tile, x, 0, to, stride);
+      t += 2;
+      continue;
+    }
     int64_t m = 0;
-    for (; m + 8 <= x.rows; m += 8) {
-      tile_rows<kForm, kBits, kLookup, kE8M0, 8>(w, tile, x, m, out + m * stride + t * kTileRows, stride);
-    }
-    for (; m + 4 <= x.rows; m += 4) {
-      tile_rows<kForm, kBits, kLookup, kE8M0, 4>(w, tile, x, m, out + m * stride + t * kTileRows, stride);
-    }
-    for (; m < x.rows; ++m) {
-      tile_rows<kForm, kBits, kLookup, kE8M0, 1>(w, tile, x, m, out + m * stride + t * kTileRows, stride);
-    }
+    for (; m + 8 <= x.rows; m += 8)
+      tile_rows<kForm, kBits, kLookup, kE8M0, 8, 1>(w, tile, x, m, to + m * stride, stride);
+    for (; m + 4 <= x.rows; m += 4)
+      tile_rows<kForm, kBits, kLookup, kE8M0, 4, 1>(w, tile, x, m, to + m * stride, stride);
+    for (; m < x.rows; ++m) tile_rows<kForm, kBits, kLookup, kE8M0, 1, 1>(w, tile, x, m, to + m * stride, stride);
+    ++t;
   }
 }
 
