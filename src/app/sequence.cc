@@ -14,6 +14,13 @@ Result<std::vector<quant::CodedMatrix>> CheckpointWeights::coded(const ir::Weigh
   return out;
 }
 
+void CheckpointWeights::dont_need(const ir::WeightDecl& decl) {
+  for (const ir::Part& part : decl.parts) {
+    const formats::TensorEntry* t = checkpoint_->find(part.source);
+    if (t != nullptr) checkpoint_->dont_need(*t);
+  }
+}
+
 device::Bounds bounds_for(const ir::Graph& graph, int32_t positions, int32_t tokens, int32_t seqs) {
   device::Bounds b;
   b.pages = (positions + 15) / 16;

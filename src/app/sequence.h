@@ -17,6 +17,7 @@ class CheckpointWeights : public device::WeightStore {
  public:
   explicit CheckpointWeights(const formats::Checkpoint* checkpoint) : checkpoint_(checkpoint) {}
   Result<std::vector<quant::CodedMatrix>> coded(const ir::WeightDecl& decl, device::Shard shard) override;
+  void dont_need(const ir::WeightDecl& decl) override;
 
  private:
   const formats::Checkpoint* checkpoint_;

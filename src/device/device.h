@@ -143,6 +143,8 @@ class WeightStore {
   virtual ~WeightStore() = default;
   // Coded rows of a declaration's parts, in order, as views into mapped files.
   virtual Result<std::vector<quant::CodedMatrix>> coded(const ir::WeightDecl& decl, Shard shard) = 0;
+  // The device has a form of its own of this declaration: its source need not stay in memory. Views stay valid.
+  virtual void dont_need(const ir::WeightDecl&) {}
 };
 
 struct Bindings {

@@ -152,6 +152,7 @@ class CpuProgram : public device::Program {
       return {};
     }
     for (const MatrixPlan& m : w.matrices) pack(decl, m, parts);
+    bindings.weights->dont_need(decl);
     return {};
   }
 

@@ -126,12 +126,7 @@ struct BlockScale {
   }
 };
 
-// How far ahead of its use a tile is asked for: the hardware's own streams stop at page borders.
-constexpr int64_t kAhead = 2048;
-
-// kTiles tiles, `tile_bytes` apart, meet kRows rows. Several tiles are several read streams that share the loads of
-// the activations.
-template <Form kForm, int kBits, bool kLookup, bool kE8M0, int kRows, int kTiles>
+template <Form kForm, int kBits, bool kLookup, bool kE8M0, int kRows>
 inline void tile_rows(const Packed& w, const std::byte* tile, const QuantRows& x, int64_t m0, float* out,
                       int64_t stride) {
   using L = Layout<kForm, kBits, kE8M0>;
@@ -140,65 +135,44 @@ inline void tile_rows(const Packed& w, const std::byte* tile, const QuantRows& x
   const float zero_f = static_cast<float>(zero);
   const uint8_t* table = kLookup ? w.recipe->table.data() : nullptr;
   const quant::Pieces pieces = quant::k_pieces(w.cols, w.pieces);
-  F total[kTiles][kRows];
+  F total[kRows];
   for (int32_t piece = 0; piece < pieces.count; ++piece) {
-    F acc[kTiles][kRows];
-    for (int t = 0; t < kTiles; ++t) {
-      for (int m = 0; m < kRows; ++m) acc[t][m] = f_zero();
-    }
+    F acc[kRows];
+    for (int m = 0; m < kRows; ++m) acc[m] = f_zero();
     const int64_t end = pieces.end(piece) / kBlock;
     for (int64_t b = pieces.begin(piece) / kBlock; b < end; ++b) {
+      const std::byte* block = tile + b / L::kBlocks * L::kBytes;
       const int sub = static_cast<int>(b % L::kBlocks);
+      const std::byte* planes = block + L::kHead + L::kSubs + sub * L::kPlanes;
       const int8_t* a[kRows];
       for (int m = 0; m < kRows; ++m) a[m] = x.codes + (m0 + m) * x.cols + b * kBlock;
-      for (int t = 0; t < kTiles; ++t) {
-        const std::byte* block = tile + t * w.tile_bytes + b / L::kBlocks * L::kBytes;
-        const std::byte* planes = block + L::kHead + L::kSubs + sub * L::kPlanes;
-        if constexpr (kRows == 1) {
-          for (int64_t line = 0; line < L::kPlanes + (L::kSuperBlock ? 0 : L::kHead); line += 64)
-            prefetch(planes + kAhead + line);
-        }
-        BlockDot<kBits, kLookup, L::kHalf, kRows> dot;
-        dot.run(planes, table, a);
-        BlockScale<L, kForm, kE8M0> scale;
-        scale.load(block, sub);
-        for (int m = 0; m < kRows; ++m) {
-          const int64_t at = (m0 + m) * blocks + b;
-          if constexpr (L::kHalf) {
-            acc[t][m] = scale.apply_halves(acc[t][m], dot.low[m], dot.high[m], zero, x.scales[at], x.sums + at * 2);
-          } else {
-            acc[t][m] = scale.apply(acc[t][m], dot.low[m], zero_f, x.scales[at], x.totals[at], x.shifts[at]);
-          }
+      BlockDot<kBits, kLookup, L::kHalf, kRows> dot;
+      dot.run(planes, table, a);
+      BlockScale<L, kForm, kE8M0> scale;
+      scale.load(block, sub);
+      for (int m = 0; m < kRows; ++m) {
+        const int64_t at = (m0 + m) * blocks + b;
+        if constexpr (L::kHalf) {
+          acc[m] = scale.apply_halves(acc[m], dot.low[m], dot.high[m], zero, x.scales[at], x.sums + at * 2);
+        } else {
+          acc[m] = scale.apply(acc[m], dot.low[m], zero_f, x.scales[at], x.totals[at], x.shifts[at]);
         }
       }
     }
-    for (int t = 0; t < kTiles; ++t) {
-      for (int m = 0; m < kRows; ++m) total[t][m] = piece == 0 ? acc[t][m] : f_add(total[t][m], acc[t][m]);
-    }
+    for (int m = 0; m < kRows; ++m) total[m] = piece == 0 ? acc[m] : f_add(total[m], acc[m]);
   }
-  for (int t = 0; t < kTiles; ++t) {
-    for (int m = 0; m < kRows; ++m) f_store(out + m * stride + t * kTileRows, total[t][m]);
-  }
+  for (int m = 0; m < kRows; ++m) f_store(out + m * stride, total[m]);
 }
 
 template <Form kForm, int kBits, bool kLookup = false, bool kE8M0 = false>
 void linear_form(const Packed& w, const QuantRows& x, int64_t first, int64_t last, float* out, int64_t stride) {
-  for (int64_t t = first; t < last;) {
+  for (int64_t t = first; t < last; ++t) {
     const std::byte* tile = w.tile(t);
     float* to = out + t * kTileRows;
-    // One row is bound by memory: two tiles at once.
-    if (x.rows == 1 && t + 2 <= last) {
-      tile_rows<kForm, kBits, kLookup, kE8M0, 1, 2>(w, tile, x, 0, to, stride);
-      t += 2;
-      continue;
-    }
     int64_t m = 0;
-    for (; m + 8 <= x.rows; m += 8)
-      tile_rows<kForm, kBits, kLookup, kE8M0, 8, 1>(w, tile, x, m, to + m * stride, stride);
-    for (; m + 4 <= x.rows; m += 4)
-      tile_rows<kForm, kBits, kLookup, kE8M0, 4, 1>(w, tile, x, m, to + m * stride, stride);
-    for (; m < x.rows; ++m) tile_rows<kForm, kBits, kLookup, kE8M0, 1, 1>(w, tile, x, m, to + m * stride, stride);
-    ++t;
+    for (; m + 8 <= x.rows; m += 8) tile_rows<kForm, kBits, kLookup, kE8M0, 8>(w, tile, x, m, to + m * stride, stride);
+    for (; m + 4 <= x.rows; m += 4) tile_rows<kForm, kBits, kLookup, kE8M0, 4>(w, tile, x, m, to + m * stride, stride);
+    for (; m < x.rows; ++m) tile_rows<kForm, kBits, kLookup, kE8M0, 1>(w, tile, x, m, to + m * stride, stride);
   }
 }
 

@@ -31,29 +31,32 @@ struct Fields {
   }
 };
 
-// Code `k` (0..31) of row r in the planes of a block.
-void put_code(int32_t bits, std::byte* planes, int r, int k, uint8_t code) {
-  const auto at = [&](int64_t offset) { return reinterpret_cast<uint8_t*>(planes) + offset + r * 4 + k % 4; };
-  const int c = k / 4;
-  const auto two = [&](int64_t base, unsigned v) {
-    *at(base + 64 * (c / 4)) |= static_cast<uint8_t>(v << 2 * (c % 4));
+// The 32 codes of row r into the planes of a block, four columns a word. Every byte of the row is written.
+void put_codes(int32_t bits, std::byte* planes, int r, const uint8_t* codes) {
+  uint32_t w[8];
+  std::memcpy(w, codes, 32);
+  const auto put = [&](int64_t chunk, uint32_t v) { std::memcpy(planes + 64 * chunk + 4 * r, &v, 4); };
+  const auto twos = [&](int64_t plane, int c, int shift) {
+    uint32_t v = 0;
+    for (int j = 0; j < 4; ++j) v |= (w[4 * c + j] >> shift & 0x03030303u) << 2 * j;
+    put(plane + c, v);
   };
-  const auto one = [&](int64_t base, unsigned v) { *at(base) |= static_cast<uint8_t>(v << c); };
-  switch (bits) {
-    case 8:
-      *at(64 * c) = code;
-      break;
-    case 2:
-      two(0, code);
-      break;
-    case 3:
-      two(0, code & 3u);
-      one(128, code >> 2u);
-      break;
-    default:
-      *at(64 * (c / 2)) |= static_cast<uint8_t>((code & 15u) << 4 * (c % 2));
-      if (bits == 5) one(256, code >> 4u);
-      if (bits == 6) two(256, code >> 4u);
+  const auto ones = [&](int64_t plane, int shift) {
+    uint32_t v = 0;
+    for (int j = 0; j < 8; ++j) v |= (w[j] >> shift & 0x01010101u) << j;
+    put(plane, v);
+  };
+  if (bits == 8) {
+    for (int c = 0; c < 8; ++c) put(c, w[c]);
+  } else if (bits < 4) {
+    for (int c = 0; c < 2; ++c) twos(0, c, 0);
+    if (bits == 3) ones(2, 2);
+  } else {
+    for (int c = 0; c < 4; ++c) put(c, (w[2 * c] & 0x0F0F0F0Fu) | (w[2 * c + 1] & 0x0F0F0F0Fu) << 4);
+    if (bits == 5) ones(4, 4);
+    if (bits == 6) {
+      for (int c = 0; c < 2; ++c) twos(4, c, 4);
+    }
   }
 }
 
@@ -86,9 +89,8 @@ void put_block(const Recipe& recipe, const Fields& f, const quant::RawBlock& raw
     to[f.head + 16 * s + r] = static_cast<std::byte>(raw.sc[s]);
     if (f.subs > f.sub) to[f.head + f.sub + 16 * s + r] = static_cast<std::byte>(raw.mins[s]);
   }
-  for (int32_t k = 0; k < f.columns; ++k) {
-    put_code(recipe.bits, to + f.head + f.subs + k / 32 * f.planes, r, k % 32, raw.codes[k]);
-  }
+  for (int32_t b = 0; b < f.blocks; ++b)
+    put_codes(recipe.bits, to + f.head + f.subs + b * f.planes, r, raw.codes + 32 * b);
 }
 
 void pack_dense(const Recipe& recipe, std::span<const RowSource> rows, int64_t cols, int64_t tile, std::byte* out) {
@@ -123,7 +125,7 @@ void pack_rows(const Recipe& recipe, std::span<const RowSource> rows, int64_t co
   const int64_t tile_bytes = tiles == 0 ? 0 : packed_bytes(recipe, count, cols) / tiles;
   for (int64_t t = first; t < last; ++t) {
     std::byte* tile = out + t * tile_bytes;
-    std::memset(tile, 0, static_cast<size_t>(tile_bytes));
+    if ((t + 1) * kTileRows > count) std::memset(tile, 0, static_cast<size_t>(tile_bytes));  // rows beyond the matrix
     if (dense(recipe.form)) {
       pack_dense(recipe, rows, cols, t, tile);
       continue;

@@ -23,7 +23,6 @@ struct B {
 // Sums that fit in registers beside their operands.
 constexpr int kSums = 6;
 
-inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 inline F f_zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline F f_set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 inline F f_load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }

@@ -23,7 +23,6 @@ struct B {
 // Sums that fit in registers beside their operands.
 constexpr int kSums = 12;
 
-inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 inline F f_zero() { return {_mm512_setzero_ps()}; }
 inline F f_set(float x) { return {_mm512_set1_ps(x)}; }
 inline F f_load(const float* p) { return {_mm512_loadu_ps(p)}; }
