@@ -69,7 +69,9 @@ class Batch {
     p.kv_len = len;
     p.rows = rows;
     for (size_t g = 0; g < groups_; ++g) p.groups.push_back({table, slot, {}, {}});
-    const Status s = program_->launch("forward", p, *stream_);
+    Status s = program_->launch("forward", p, *stream_);
+    BORA_CHECK(s.ok(), s.message().c_str());
+    s = program_->collect(p.id, &result_);
     BORA_CHECK(s.ok(), s.message().c_str());
     std::vector<std::vector<float>> out;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -87,6 +89,7 @@ class Batch {
   std::unique_ptr<device::Stream> stream_;
   std::vector<int32_t> lengths_;
   device::StepId step_ = 0;
+  device::StepResult result_;
 };
 
 struct Loaded {

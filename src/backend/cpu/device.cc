@@ -8,7 +8,9 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/exec.h"
+#include "backend/cpu/executor.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/pick.h"
 #include "base/check.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -47,13 +49,32 @@ Result<std::unique_ptr<CpuRegion>> reserve_region(uint64_t bytes) {
 
 class CpuStream : public device::Stream {
  public:
-  Status synchronize() override { return {}; }  // launch runs the step
+  Status synchronize() override { return {}; }  // a program's steps are in order by themselves; collect waits
 };
 
+int32_t logits_width(const ir::Graph& graph) {
+  for (const ir::Entry& e : graph.entries) {
+    for (const auto& [name, v] : e.outputs) {
+      if (name == "logits") return static_cast<int32_t>(graph.info(v).shape[1].n);
+    }
+  }
+  return 0;
+}
+
+PickPlan picks_of(const ir::Graph& graph, const device::Bounds& bounds, int32_t threads) {
+  return plan_picks(logits_width(graph), bounds.pages * kKvBlock, bounds, threads);
+}
+
+// The driver checks and queues; the executor thread, worker 0 of the team, runs. They meet in rings of fixed size: a
+// job's numbers are written before it is posted and not touched until its step was collected.
 class CpuProgram : public device::Program {
  public:
   CpuProgram(ir::Graph graph, Plan plan, const device::Bounds& bounds, const Kernels* kernels, int32_t threads)
-      : graph_(std::move(graph)), plan_(std::move(plan)), bounds_(bounds), team_(threads) {
+      : graph_(std::move(graph)),
+        plan_(std::move(plan)),
+        pick_plan_(picks_of(graph_, bounds, threads)),
+        bounds_(bounds),
+        team_(threads) {
     context_.kernels = kernels;
     context_.team = &team_;
   }
@@ -62,7 +83,8 @@ class CpuProgram : public device::Program {
     BORA_ASSIGN(weights_, reserve_region(static_cast<uint64_t>(plan_.weight_bytes)));
     BORA_ASSIGN(states_, reserve_region(static_cast<uint64_t>(plan_.state_bytes)));
     BORA_ASSIGN(workspace_, reserve_region(static_cast<uint64_t>(plan_.workspace_bytes)));
-    for (CpuRegion* r : {weights_.get(), states_.get(), workspace_.get()}) BORA_TRY(r->commit());
+    BORA_ASSIGN(pick_region_, reserve_region(static_cast<uint64_t>(pick_plan_.bytes)));
+    for (CpuRegion* r : {weights_.get(), states_.get(), workspace_.get(), pick_region_.get()}) BORA_TRY(r->commit());
     for (size_t i = 0; i < graph_.weights.size(); ++i) BORA_TRY(load(graph_.weights[i], plan_.weights[i], bindings));
     const Layout layout{
         &graph_,        &plan_, bindings.weights, weights_->data(), reinterpret_cast<float*>(workspace_->data()),
@@ -72,49 +94,47 @@ class CpuProgram : public device::Program {
       steps_.push_back(std::move(e));
     }
     reserve_scratch();
+    reserve_rings();
     return {};
   }
 
   Status launch(std::string_view entry, const device::StepPatch& p, device::Stream&) override {
+    if (entry == "pick") return launch_pick(p);
     const ir::Entry* e = graph_.entry(entry);
     if (e == nullptr) return not_found("the program has no entry '" + std::string(entry) + "'");
+    if (launched_ - collected_ == static_cast<int64_t>(flights_.size()))
+      return failed_precondition("as many steps are in flight as the program has room for; collect one first");
     BORA_TRY(check(p));
-    context_.tokens = p.tokens;
-    context_.rows = static_cast<int64_t>(p.rows.size());
-    context_.pages = bounds_.pages;
-    context_.ids = p.ids.data();
-    context_.pos = p.pos.data();
-    context_.seq = p.seq.data();
-    context_.wanted = p.rows.data();
-    for (size_t g = 0; g < p.groups.size(); ++g) {
-      context_.tables[g] = p.groups[g].table.data();
-      context_.slots[g] = p.groups[g].slot.data();
-    }
-    for (const device::BlockCopy& c : p.copies) copy_block(c);
-    const std::function<void(int32_t)> body = [this, e](int32_t worker) {
-      for (int32_t i = e->first; i < e->first + e->count; ++i) {
-        steps_[static_cast<size_t>(i)]->run(context_, worker);
-        team_.barrier();
-      }
-    };
-    team_.run(body);
-    last_ = p.id;
-    entry_ = e;
-    compact_outputs();
+    Flight& f = flights_[static_cast<size_t>(launched_) % flights_.size()];
+    f = {.id = p.id, .result = static_cast<int32_t>(launched_ % results()), .picks = {}, .last_job = 0};
+    ++launched_;
+    post(e, p, f.result);
+    f.last_job = executor_->posted();
     return {};
   }
 
   Status collect(device::StepId id, device::StepResult* out) override {
-    if (id != last_) return failed_precondition("step " + std::to_string(id) + " is not the one that ran last");
+    if (collected_ == launched_ || flights_[static_cast<size_t>(collected_) % flights_.size()].id != id)
+      return failed_precondition("step " + std::to_string(id) + " is not the one to be collected next");
+    const Flight& f = flights_[static_cast<size_t>(collected_) % flights_.size()];
+    executor_->wait_for(f.last_job);
+    ++collected_;
     out->id = id;
     out->rows.clear();
     out->top.clear();
+    for (size_t i = 0; i < f.picks.size(); ++i) {
+      device::PickedRow row = picker_.results(f.result)[i];
+      const device::TokenLogprob* top = picker_.top(f.result, static_cast<int64_t>(i));
+      row.first = static_cast<int32_t>(out->top.size());
+      out->top.insert(out->top.end(), top, top + row.count);
+      out->rows.push_back(row);
+    }
     return {};
   }
 
   std::span<const float> logits() const override { return tap("logits"); }
   std::span<const float> tap(std::string_view name) const override {
-    if (entry_ == nullptr) return {};
+    if (collected_ == 0) return {};
     for (const auto& [n, v] : entry_->outputs) {
       if (n != name) continue;
       const ValuePlan& p = plan_.values[static_cast<size_t>(v.id)];
@@ -138,6 +158,117 @@ class CpuProgram : public device::Program {
   }
 
  private:
+  struct Job {
+    const ir::Entry* entry = nullptr;  // null: the picks
+    device::StepPatch patch;
+    int32_t result = 0;  // where the step's picks go
+  };
+  struct Flight {
+    device::StepId id = -1;
+    int32_t result = 0;
+    std::span<const device::PickRow> picks;  // once launched
+    uint32_t last_job = 0;
+  };
+
+  // One more than may be in flight: a step reads the tokens of the one before it, collected or not.
+  int32_t results() const { return static_cast<int32_t>(flights_.size()) + 1; }
+
+  void reserve_rings() {
+    flights_.resize(static_cast<size_t>(std::max(1, bounds_.in_flight)));
+    jobs_.resize(2 * flights_.size());
+    for (Job& j : jobs_) j.patch.groups.reserve(graph_.groups.size());
+    ids_.resize(static_cast<size_t>(bounds_.tokens));
+    if (pick_plan_.bytes > 0) picker_ = Picker(pick_plan_, pick_region_->data());
+    forward_body_ = [this](int32_t worker) {
+      for (int32_t i = entry_->first; i < entry_->first + entry_->count; ++i) {
+        steps_[static_cast<size_t>(i)]->run(context_, worker);
+        team_.barrier();
+      }
+    };
+    pick_body_ = [this](int32_t worker) {
+      for (size_t i = static_cast<size_t>(worker); i < picking_->patch.picks.size();
+           i += static_cast<size_t>(team_.size()))
+        run_pick(*picking_, i, worker);
+    };
+    executor_ = std::make_unique<Executor>([this](uint32_t job) { run_job(jobs_[job % jobs_.size()]); });
+  }
+
+  Status launch_pick(const device::StepPatch& p) {
+    Flight* f = launched_ == collected_ ? nullptr : &flights_[static_cast<size_t>(launched_ - 1) % flights_.size()];
+    if (f == nullptr || f->id != p.id || !f->picks.empty())
+      return failed_precondition("pick: step " + std::to_string(p.id) + " is not the one launched just before");
+    BORA_TRY(picker_.check(p.picks, p.masks, forward_rows_));
+    if (p.picks.empty()) return {};
+    picker_.note_launched(p.picks);
+    f->picks = p.picks;
+    last_picks_ = p.picks.size();
+    post(nullptr, p, f->result);
+    f->last_job = executor_->posted();
+    return {};
+  }
+
+  // Views are copied, what they view is not; the vector of groups has its room.
+  void post(const ir::Entry* entry, const device::StepPatch& p, int32_t result) {
+    Job& j = jobs_[executor_->posted() % jobs_.size()];
+    j.entry = entry;
+    j.patch = p;
+    j.result = result;
+    if (entry != nullptr) {
+      forward_rows_ = p.rows.size();
+      last_picks_ = 0;
+    }
+    executor_->post();
+  }
+
+  // The executor's side from here.
+  void run_job(const Job& j) {
+    if (j.entry != nullptr) {
+      run_forward(j);
+    } else if (picking_ = &j; j.patch.picks.size() == 1) {
+      run_pick(j, 0, 0);
+    } else {
+      team_.run(pick_body_);
+    }
+  }
+
+  void run_forward(const Job& j) {
+    const device::StepPatch& p = j.patch;
+    context_.tokens = p.tokens;
+    context_.rows = static_cast<int64_t>(p.rows.size());
+    context_.pages = bounds_.pages;
+    context_.ids = p.ids.data();
+    context_.pos = p.pos.data();
+    context_.seq = p.seq.data();
+    context_.wanted = p.rows.data();
+    for (size_t g = 0; g < p.groups.size(); ++g) {
+      context_.tables[g] = p.groups[g].table.data();
+      context_.slots[g] = p.groups[g].slot.data();
+    }
+    if (!p.ids_from.empty()) {
+      const device::PickedRow* before = picker_.results((j.result + results() - 1) % results());
+      for (size_t i = 0; i < p.ids.size(); ++i)
+        ids_[i] = p.ids_from[i] < 0 ? p.ids[i] : std::max(0, before[p.ids_from[i]].id);  // -1: the row is surplus
+      context_.ids = ids_.data();
+    }
+    for (const device::BlockCopy& c : p.copies) copy_block(c);
+    entry_ = j.entry;
+    team_.run(forward_body_);
+    compact_outputs();
+  }
+
+  void run_pick(const Job& j, size_t i, int32_t worker) {
+    picker_.run_row(j.patch.picks[i], j.patch.masks, logits_data(), logits_width_, worker,
+                    picker_.results(j.result) + i, picker_.top(j.result, static_cast<int64_t>(i)));
+  }
+
+  const float* logits_data() const {
+    for (const auto& [n, v] : entry_->outputs) {
+      if (n != "logits") continue;
+      return reinterpret_cast<const float*>(workspace_->data()) + plan_.values[static_cast<size_t>(v.id)].offset;
+    }
+    return nullptr;
+  }
+
   Status load(const ir::WeightDecl& decl, const WeightPlan& w, const device::Bindings& bindings) {
     if (w.use == WeightUse::kUnused || w.use == WeightUse::kTable || decl.same_as.valid()) return {};
     BORA_ASSIGN(const std::vector<quant::CodedMatrix> parts, bindings.weights->coded(decl, {}));
@@ -205,12 +336,19 @@ class CpuProgram : public device::Program {
     if (p.ids.size() != t || p.pos.size() != t || p.seq.size() != t || p.groups.size() != graph_.groups.size()) {
       return invalid_argument("the step is incomplete");
     }
+    if (!p.ids_from.empty() && p.ids_from.size() != t) return invalid_argument("ids_from is incomplete");
+    for (int32_t c : p.cont) {
+      if (c != 0) return unimplemented("rows that the device continues by itself, on the CPU backend");
+    }
     const int32_t positions = bounds_.pages * kKvBlock;
     for (size_t r = 0; r < t; ++r) {
       if (p.seq[r] < 0 || p.seq[r] >= p.seqs || p.pos[r] < 0 || p.pos[r] >= positions) {
         return out_of_range("row " + std::to_string(r) + " has a sequence or position out of range");
       }
-      if (p.ids[r] < 0 || p.ids[r] >= vocab())
+      const bool picked = !p.ids_from.empty() && p.ids_from[r] >= 0;
+      if (picked && static_cast<size_t>(p.ids_from[r]) >= last_picks_)
+        return out_of_range("row " + std::to_string(r) + " takes a token that the step before does not pick");
+      if (!picked && (p.ids[r] < 0 || p.ids[r] >= vocab_))
         return out_of_range("token id " + std::to_string(p.ids[r]) + " is outside the vocabulary");
     }
     for (const device::BlockCopy& c : p.copies) {
@@ -249,9 +387,9 @@ class CpuProgram : public device::Program {
     }
   }
 
-  int32_t vocab() const {
-    for (const ir::Node& n : graph_.nodes) {
-      if (n.op->name == "embed") return static_cast<int32_t>(graph_.weight(n.weights[0]).shape[0]);
+  static int32_t vocab_of(const ir::Graph& graph) {
+    for (const ir::Node& n : graph.nodes) {
+      if (n.op->name == "embed") return static_cast<int32_t>(graph.weight(n.weights[0]).shape[0]);
     }
     return 0;
   }
@@ -264,16 +402,29 @@ class CpuProgram : public device::Program {
 
   ir::Graph graph_;
   Plan plan_;
+  PickPlan pick_plan_;
   device::Bounds bounds_;
+  int32_t vocab_ = vocab_of(graph_), logits_width_ = logits_width(graph_);
   Team team_;
   Context context_;
-  std::unique_ptr<CpuRegion> weights_, states_, workspace_;
+  std::unique_ptr<CpuRegion> weights_, states_, workspace_, pick_region_;
   std::vector<std::unique_ptr<Exec>> steps_;
   std::vector<std::vector<int8_t>> codes_;
   std::vector<std::vector<float>> scales_, totals_;  // totals: and shifts behind them
   std::vector<std::vector<int32_t>> sums_;
-  device::StepId last_ = -1;
+  // The driver's.
+  std::vector<Flight> flights_;
+  int64_t launched_ = 0, collected_ = 0;
+  size_t forward_rows_ = 0, last_picks_ = 0;  // of the step launched last
+  // Posted by the driver, then the executor's until the step is collected.
+  std::vector<Job> jobs_;
+  // The executor's.
+  Picker picker_;
+  std::vector<int32_t> ids_;
   const ir::Entry* entry_ = nullptr;
+  const Job* picking_ = nullptr;
+  std::function<void(int32_t)> forward_body_, pick_body_;
+  std::unique_ptr<Executor> executor_;  // last: it ends before what its jobs use
 };
 
 class CpuDevice : public device::Device {
@@ -299,9 +450,10 @@ class CpuDevice : public device::Device {
     ir::Graph g = graph;
     BORA_TRY(ir::expand_pass(g, {}));
     BORA_ASSIGN(const Plan p, make_plan(g, bindings, bounds));
-    return device::MemoryPlan{.weights = static_cast<uint64_t>(p.weight_bytes),
-                              .states = static_cast<uint64_t>(p.state_bytes),
-                              .workspace = static_cast<uint64_t>(p.workspace_bytes)};
+    return device::MemoryPlan{
+        .weights = static_cast<uint64_t>(p.weight_bytes),
+        .states = static_cast<uint64_t>(p.state_bytes),
+        .workspace = static_cast<uint64_t>(p.workspace_bytes + picks_of(g, bounds, threads_).bytes)};
   }
   Result<std::unique_ptr<device::Program>> compile(const ir::Graph& graph, const device::Bounds& bounds,
                                                    const device::Bindings& bindings) override {
