@@ -34,6 +34,7 @@ class Vocab {
     const Entry& e = entries_[id];
     return {blob_.data() + e.begin, e.length};
   }
+  const char* readable_end() const { return blob_.data() + blob_.size(); }  // of all texts
   bool has(TokenId id) const { return id >= 0 && static_cast<size_t>(id) < entries_.size() && entries_[id].present; }
   int32_t size() const { return static_cast<int32_t>(entries_.size()); }  // largest id + 1
   size_t memory_bytes() const;
