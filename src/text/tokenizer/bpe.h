@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "text/tokenizer/big_vector.h"
 #include "text/tokenizer/bpe_detail.h"
 #include "text/tokenizer/model.h"
 
@@ -162,22 +163,23 @@ class BpeModel final : public Model {
   bool affixes_ = false;   // prefix or suffix: symbols depend on their place
   bool seams_ok_ = false;  // cutting at seams is exact
   TokenId byte_ids_[256];  // raw bytes, or the <0xXX> tokens
-  std::vector<uint64_t> pairs_;  // key << 22 | rank
+  BigVector<uint64_t> pairs_;  // key << 22 | rank
   uint64_t pair_mask_ = 0;
   size_t pair_count_ = 0;
-  std::vector<TokenId> merged_;  // by rank
+  BigVector<TokenId> merged_;  // by rank
   std::vector<uint32_t> grid_;   // ranks of two bytes
-  std::vector<ShortSlot> short_;
+  BigVector<ShortSlot> short_;
   uint64_t short_mask_ = 0;
   std::vector<TokenId> chars_;  // token of each character of the basic plane
   std::vector<uint64_t> seam_bits_;
   bool all_bytes_ = false;  // each byte (raw bytes) has a token
   bool replaced_ = false;   // some pair stands twice among the merges
-  std::vector<Merge> order_;         // while loading
+  BigVector<Merge> order_;         // while loading
   std::vector<uint64_t> pair_bits_;  // filter of pairs_
   int pair_shift_ = 58;
-  std::vector<Made> made_;           // by id; empty with affixes
-  std::vector<uint16_t> lengths_;    // by three bytes, hashed: bit n = a token of n bytes begins so; bit 0: of 16 or more
+  BigVector<Made> made_;           // by id; empty with affixes
+  // By three bytes, hashed: bit n = a token of n bytes begins so; bit 0: one of 16 or more.
+  std::vector<uint16_t> lengths_;
   std::vector<uint64_t> two_bytes_;  // bit by two bytes: they are a token
   std::unordered_map<uint64_t, std::vector<TokenId>>
       long_tokens_;  // by the hash of their first 16 bytes, longest first

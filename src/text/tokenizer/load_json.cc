@@ -28,6 +28,7 @@ struct Head {
   Json root = Json::object();   // members of the file but for "model"
   Json model = Json::object();  // members of the model but for "vocab" and "merges"
   bool has_model = false;
+  size_t file_bytes = 0;
 };
 
 Result<Json> small_value(od::value value) {
@@ -100,6 +101,7 @@ Result<od::value> model_member(od::document* doc, const char* key) {
 
 struct VocabReader {
   bool raw = false;  // byte-level texts
+  size_t file_bytes = 0;
   Vocab vocab;
   std::vector<std::pair<TokenId, std::string>> extra;
   std::string buffer;
@@ -123,6 +125,8 @@ struct VocabReader {
 };
 
 Status read_vocab_object(od::document* doc, VocabReader* reader) {
+  // Files have 33 to 61 bytes a token, merges included; a wrong guess costs one more pass over the index.
+  reader->vocab.reserve(std::min<size_t>(reader->file_bytes / 56, Vocab::kMaxId), 0);
   BORA_ASSIGN(od::value value, model_member(doc, "vocab"));
   od::object object;
   if (auto error = value.get_object().get(object)) return bad_json(error);
@@ -187,6 +191,10 @@ class MergeBatch {
   }
 
   Status flush() {
+    int hashes = prefix_ == 0 ? 3 : 2;
+    for (size_t i = 0; i < count_; ++i) {
+      for (int k = 0; k < hashes; ++k) model_->vocab().prefetch_text(entries_[i].hashes[k]);
+    }
     for (size_t i = 0; i < count_; ++i) {
       const Entry& e = entries_[i];
       std::string_view text = e.text;
@@ -196,7 +204,11 @@ class MergeBatch {
                        : prefix_ == 0        ? model_->vocab().find_hashed(text, e.hashes[2])
                                              : model_->merged_id(left, right, &buffer_);
       if (merged < 0) return unknown(text.substr(0, e.left), text.substr(e.left));
-      BORA_TRY(model_->add_merge(left, right, merged));
+      model_->prefetch_merge(left, right);
+      found_[i] = {left, right, merged};
+    }
+    for (size_t i = 0; i < count_; ++i) {
+      BORA_TRY(model_->add_merge(found_[i].left, found_[i].right, found_[i].merged));
     }
     count_ = 0;
     return ok_status();
@@ -221,7 +233,13 @@ class MergeBatch {
   BpeModel* model_;
   bool raw_;
   size_t prefix_;
+  struct Found {
+    TokenId left;
+    TokenId right;
+    TokenId merged;
+  };
   Entry entries_[kBatch];
+  Found found_[kBatch];
   size_t count_ = 0;
   std::string buffer_;
 };
@@ -261,6 +279,7 @@ Result<std::unique_ptr<Model>> read_bpe(od::document* doc, const Head& head, Tok
   bool affixes = !config.continuing_subword_prefix.empty() || !config.end_of_word_suffix.empty();
   const Json* pre = head.root.find("pre_tokenizer");
   VocabReader reader;
+  reader.file_bytes = head.file_bytes;
   reader.raw = parts->tail.present && !affixes && !config.unk_token && !config.byte_fallback;
   if (!reader.raw && parts->tail.present) {  // the alphabet has to be written out after all
     BORA_ASSIGN(parts->pre_tokenizer, pretokenizer_from_json(*pre, nullptr));
@@ -323,6 +342,7 @@ Result<std::unique_ptr<Model>> read_word_piece(od::document* doc, const Head& he
   BORA_ASSIGN(int64_t longest, int_field(head.model, "max_input_chars_per_word"));
   if (longest < 0) return wrong_field("max_input_chars_per_word", "at least 0");
   VocabReader reader;
+  reader.file_bytes = head.file_bytes;
   BORA_TRY(read_vocab_object(doc, &reader));
   if (reader.vocab.find(unk) < 0)
     return invalid_argument("model WordPiece: unk_token \"" + unk + "\" is not in the vocabulary");
@@ -334,6 +354,7 @@ Result<std::unique_ptr<Model>> read_word_piece(od::document* doc, const Head& he
 Result<std::unique_ptr<Model>> read_word_level(od::document* doc, const Head& head, TokenizerParts*) {
   BORA_ASSIGN(std::string unk, string_field(head.model, "unk_token"));
   VocabReader reader;
+  reader.file_bytes = head.file_bytes;
   BORA_TRY(read_vocab_object(doc, &reader));
   return std::unique_ptr<Model>(std::make_unique<WordLevelModel>(std::move(reader.vocab), unk));
 }
@@ -389,8 +410,9 @@ const Json& member(const Json& root, std::string_view key) {
   return v ? *v : kNull;
 }
 
-Result<TokenizerParts> read_parts(od::document* doc) {
+Result<TokenizerParts> read_parts(od::document* doc, size_t file_bytes) {
   BORA_ASSIGN(Head head, read_head(doc));
+  head.file_bytes = file_bytes;
   if (!head.has_model) return invalid_argument("tokenizer.json: no \"model\"");
   TokenizerParts parts;
   BORA_ASSIGN_CONTEXT(parts.normalizer, normalizer_from_json(member(head.root, "normalizer")), "normalizer");
@@ -423,7 +445,7 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_from_json(std::string_view tokenize
   od::parser parser;
   od::document doc;
   if (auto error = parser.iterate(padded).get(doc)) return bad_json(error);
-  BORA_ASSIGN(TokenizerParts parts, read_parts(&doc));
+  BORA_ASSIGN(TokenizerParts parts, read_parts(&doc, tokenizer_json.size()));
   Json config;
   if (!config_json.empty()) {
     BORA_ASSIGN_CONTEXT(config, Json::parse(config_json), "tokenizer_config.json");
