@@ -1,5 +1,5 @@
-// BigVector: a std::vector whose large blocks come from the system on huge-page borders and go back to it when freed.
-// Tables that are hit at random save most of their page-table misses so, and loading leaves no holes in the heap.
+// BigVector: a std::vector whose large blocks come from the system and go back to it when freed, so that loading leaves
+// no holes in the heap. HugeVector: the same on huge pages, for tables that are hit at random and filled all over.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,15 +10,20 @@
 
 namespace bora::text {
 
-template <typename T>
+template <typename T, bool kHuge>
 struct BigAllocator {
   using value_type = T;
   static constexpr size_t kLarge = size_t{1} << 20;
   static constexpr size_t kHugePage = size_t{2} << 20;
 
+  template <typename U>
+  struct rebind {
+    using other = BigAllocator<U, kHuge>;
+  };
+
   BigAllocator() = default;
   template <typename U>
-  BigAllocator(const BigAllocator<U>&) {}
+  BigAllocator(const BigAllocator<U, kHuge>&) {}
 
   T* allocate(size_t n) {
     if (n > (size_t{1} << 40) / sizeof(T)) throw std::bad_alloc();
@@ -31,7 +36,7 @@ struct BigAllocator {
     char* aligned = from + (kHugePage - reinterpret_cast<uintptr_t>(from) % kHugePage) % kHugePage;
     if (aligned > from) ::munmap(from, static_cast<size_t>(aligned - from));
     ::munmap(aligned + bytes, kHugePage - static_cast<size_t>(aligned - from));
-    (void)::madvise(aligned, bytes, MADV_HUGEPAGE);
+    if (kHuge) (void)::madvise(aligned, bytes, MADV_HUGEPAGE);
     return reinterpret_cast<T*>(aligned);
   }
   void deallocate(T* block, size_t n) {
@@ -49,6 +54,8 @@ struct BigAllocator {
 };
 
 template <typename T>
-using BigVector = std::vector<T, BigAllocator<T>>;
+using BigVector = std::vector<T, BigAllocator<T, false>>;
+template <typename T>
+using HugeVector = std::vector<T, BigAllocator<T, true>>;
 
 }  // namespace bora::text

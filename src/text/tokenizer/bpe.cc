@@ -22,7 +22,7 @@ void BpeModel::reserve_merges(size_t count) {
   size_t want = 16;
   while (want < count * 2) want *= 2;
   if (want <= pairs_.size()) return;
-  BigVector<uint64_t> old(want, kEmptyPair);
+  HugeVector<uint64_t> old(want, kEmptyPair);
   old.swap(pairs_);
   pair_mask_ = want - 1;
   for (uint64_t word : old) {
@@ -110,7 +110,7 @@ void BpeModel::build_short_table() {
   for (TokenId id = 0; id < vocab_.size(); ++id) count += vocab_.has(id) && vocab_.text(id).size() <= kShortBytes;
   size_t want = 16;
   while (want < count * 2) want *= 2;
-  short_ = BigVector<ShortSlot>(want);
+  short_ = HugeVector<ShortSlot>(want);
   short_mask_ = want - 1;
   // In batches, so that the table's cache misses overlap.
   struct Entry {

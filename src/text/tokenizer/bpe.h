@@ -163,12 +163,12 @@ class BpeModel final : public Model {
   bool affixes_ = false;   // prefix or suffix: symbols depend on their place
   bool seams_ok_ = false;  // cutting at seams is exact
   TokenId byte_ids_[256];  // raw bytes, or the <0xXX> tokens
-  BigVector<uint64_t> pairs_;  // key << 22 | rank
+  HugeVector<uint64_t> pairs_;  // key << 22 | rank
   uint64_t pair_mask_ = 0;
   size_t pair_count_ = 0;
   BigVector<TokenId> merged_;  // by rank
   std::vector<uint32_t> grid_;   // ranks of two bytes
-  BigVector<ShortSlot> short_;
+  HugeVector<ShortSlot> short_;
   uint64_t short_mask_ = 0;
   std::vector<TokenId> chars_;  // token of each character of the basic plane
   std::vector<uint64_t> seam_bits_;

@@ -9,6 +9,7 @@
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/json_fields.h"
+#include "text/tokenizer/merges.h"
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/unigram.h"
@@ -143,122 +144,13 @@ Status read_vocab_object(od::document* doc, VocabReader* reader) {
   return ok_status();
 }
 
-// The two sides of one merge: "a b" or ["a", "b"]. Views live until the next call.
-Status merge_sides(od::value value, std::string_view* left, std::string_view* right) {
-  od::json_type type;
-  if (auto error = value.type().get(type)) return bad_json(error);
-  if (type == od::json_type::string) {
-    std::string_view line;
-    if (auto error = value.get_string().get(line)) return bad_json(error);
-    size_t space = line.find(' ', line.empty() || line[0] != ' ' ? 0 : 1);
-    if (space == std::string_view::npos)
-      return invalid_argument("merges: \"" + std::string(line) + "\" is not a pair");
-    *left = line.substr(0, space);
-    *right = line.substr(space + 1);
-    return ok_status();
-  }
-  od::array pair;
-  if (auto error = value.get_array().get(pair)) return bad_json(error);
-  int count = 0;
-  for (auto element : pair) {
-    std::string_view text;
-    if (auto error = element.get_string().get(text)) return bad_json(error);
-    if (count < 2) (count == 0 ? *left : *right) = text;
-    ++count;
-  }
-  if (count != 2) return invalid_argument("merges: an element is not a pair");
-  return ok_status();
-}
-
-// Merges are looked up in batches, so that the table's cache misses overlap.
-class MergeBatch {
- public:
-  MergeBatch(BpeModel* model, bool raw, size_t prefix) : model_(model), raw_(raw), prefix_(prefix) {}
-
-  Status add(std::string_view left, std::string_view right) {
-    Entry& e = entries_[count_];
-    e.text.clear();
-    if (!append(left, &e.text)) return unknown(left, right);
-    e.left = e.text.size();
-    if (!append(right, &e.text)) return unknown(left, right);
-    std::string_view text = e.text;
-    e.hashes[0] = hash_bytes(text.substr(0, e.left));
-    e.hashes[1] = hash_bytes(text.substr(e.left));
-    if (prefix_ == 0) e.hashes[2] = hash_bytes(text);
-    for (int i = 0; i < (prefix_ == 0 ? 3 : 2); ++i) model_->vocab().prefetch(e.hashes[i]);
-    if (++count_ == kBatch) return flush();
-    return ok_status();
-  }
-
-  Status flush() {
-    int hashes = prefix_ == 0 ? 3 : 2;
-    for (size_t i = 0; i < count_; ++i) {
-      for (int k = 0; k < hashes; ++k) model_->vocab().prefetch_text(entries_[i].hashes[k]);
-    }
-    for (size_t i = 0; i < count_; ++i) {
-      const Entry& e = entries_[i];
-      std::string_view text = e.text;
-      TokenId left = model_->vocab().find_hashed(text.substr(0, e.left), e.hashes[0]);
-      TokenId right = model_->vocab().find_hashed(text.substr(e.left), e.hashes[1]);
-      TokenId merged = left < 0 || right < 0 ? -1
-                       : prefix_ == 0        ? model_->vocab().find_hashed(text, e.hashes[2])
-                                             : model_->merged_id(left, right, &buffer_);
-      if (merged < 0) return unknown(text.substr(0, e.left), text.substr(e.left));
-      model_->prefetch_merge(left, right);
-      found_[i] = {left, right, merged};
-    }
-    for (size_t i = 0; i < count_; ++i) {
-      BORA_TRY(model_->add_merge(found_[i].left, found_[i].right, found_[i].merged));
-    }
-    count_ = 0;
-    return ok_status();
-  }
-
- private:
-  static constexpr size_t kBatch = 32;
-  struct Entry {
-    std::string text;
-    size_t left = 0;
-    uint64_t hashes[3] = {};
-  };
-  bool append(std::string_view text, std::string* out) const {
-    if (raw_) return append_from_alphabet(text, out);
-    out->append(text);
-    return true;
-  }
-  static Status unknown(std::string_view left, std::string_view right) {
-    return invalid_argument("merges: \"" + std::string(left) + "\" + \"" + std::string(right) +
-                            "\" uses or gives a token that is not in the vocabulary");
-  }
-  BpeModel* model_;
-  bool raw_;
-  size_t prefix_;
-  struct Found {
-    TokenId left;
-    TokenId right;
-    TokenId merged;
-  };
-  Entry entries_[kBatch];
-  Found found_[kBatch];
-  size_t count_ = 0;
-  std::string buffer_;
-};
-
 Status read_merges(od::document* doc, bool raw, size_t prefix, BpeModel* model) {
   BORA_ASSIGN(od::value value, model_member(doc, "merges"));
   od::array merges;
+  std::string_view text;
   if (auto error = value.get_array().get(merges)) return bad_json(error);
-  model->reserve_merges(static_cast<size_t>(model->vocab().size()) * 2);
-  MergeBatch batch(model, raw, prefix);
-  for (auto element : merges) {
-    od::value pair;
-    std::string_view left;
-    std::string_view right;
-    if (auto error = std::move(element).get(pair)) return bad_json(error);
-    BORA_TRY(merge_sides(pair, &left, &right));
-    BORA_TRY(batch.add(left, right));
-  }
-  return batch.flush();
+  if (auto error = merges.raw_json().get(text)) return bad_json(error);
+  return add_merges(text, raw, prefix, model);
 }
 
 Result<std::unique_ptr<Model>> read_bpe(od::document* doc, const Head& head, TokenizerParts* parts) {

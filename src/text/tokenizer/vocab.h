@@ -61,7 +61,7 @@ class Vocab {
   void grow();
   BigVector<char> blob_;
   BigVector<Entry> entries_;
-  BigVector<Slot> slots_ = BigVector<Slot>(16, Slot{0, -1});
+  HugeVector<Slot> slots_ = HugeVector<Slot>(16, Slot{0, -1});
   uint64_t mask_ = 15;
   size_t used_ = 0;
 };
