@@ -7,22 +7,6 @@
 #include "text/tokenizer/unicode.h"
 
 namespace bora::text {
-namespace {
-
-constexpr int kRankBits = 22;
-constexpr uint64_t kEmptyPair = UINT64_MAX;
-
-uint64_t pair_key(TokenId left, TokenId right) {
-  return static_cast<uint64_t>(left) << 21 | static_cast<uint32_t>(right);
-}
-
-uint64_t mix(uint64_t x) {
-  x *= 0x9E3779B97F4A7C15u;
-  return x ^ x >> 32;
-}
-
-}  // namespace
-
 BpeModel::BpeModel(Vocab vocab, BpeConfig config) : vocab_(std::move(vocab)), config_(std::move(config)) {
   affixes_ = !config_.continuing_subword_prefix.empty() || !config_.end_of_word_suffix.empty();
   if (config_.unk_token) unk_id_ = vocab_.find(*config_.unk_token);
@@ -38,16 +22,17 @@ void BpeModel::reserve_merges(size_t count) {
   size_t want = 16;
   while (want < count * 2) want *= 2;
   if (want <= pairs_.size()) return;
-  std::vector<uint64_t> old(want, kEmptyPair);
+  HugeVector<uint64_t> old(want, kEmptyPair);
   old.swap(pairs_);
   pair_mask_ = want - 1;
   for (uint64_t word : old) {
     if (word == kEmptyPair) continue;
-    uint64_t i = mix(word >> kRankBits) & pair_mask_;
+    uint64_t i = spread_low(word >> kRankBits) & pair_mask_;
     while (pairs_[i] != kEmptyPair) i = (i + 1) & pair_mask_;
     pairs_[i] = word;
   }
   merged_.reserve(count);
+  order_.reserve(count);
 }
 
 Status BpeModel::add_merge(TokenId left, TokenId right, TokenId merged) {
@@ -65,10 +50,15 @@ Status BpeModel::add_equal_merge(TokenId left, TokenId right) {
 void BpeModel::put_pair(TokenId left, TokenId right, uint64_t rank) {
   if ((pair_count_ + 1) * 2 > pairs_.size()) reserve_merges(std::max<size_t>(pair_count_ * 2, 16));
   uint64_t key = pair_key(left, right);
-  uint64_t i = mix(key) & pair_mask_;
+  uint64_t i = spread_low(key) & pair_mask_;
   while (pairs_[i] != kEmptyPair && pairs_[i] >> kRankBits != key) i = (i + 1) & pair_mask_;
-  pair_count_ += pairs_[i] == kEmptyPair;
+  if (pairs_[i] == kEmptyPair) {
+    ++pair_count_;
+  } else {
+    replaced_ = true;
+  }
   pairs_[i] = key << kRankBits | rank;
+  order_.push_back({left, right, static_cast<uint32_t>(rank)});
 }
 
 TokenId BpeModel::merged_id(TokenId left, TokenId right, std::string* scratch) const {
@@ -79,31 +69,39 @@ TokenId BpeModel::merged_id(TokenId left, TokenId right, std::string* scratch) c
   return vocab_.find(*scratch);
 }
 
-uint32_t BpeModel::pair_rank(TokenId left, TokenId right) const {
-  uint64_t key = pair_key(left, right);
-  uint64_t i = mix(key) & pair_mask_;
-  for (;; i = (i + 1) & pair_mask_) {
-    uint64_t word = pairs_[i];
-    if (word >> kRankBits == key) return static_cast<uint32_t>(word & ((1u << kRankBits) - 1));
-    if (word == kEmptyPair) return kNoRank;
+void BpeModel::build_pair_filter() {
+  size_t bits = 64;
+  while (bits < pair_count_ * 8) bits *= 2;
+  pair_bits_.assign(bits / 64, 0);
+  pair_shift_ = 64 - __builtin_ctzll(bits);
+  for (const Merge& m : order_) {
+    uint64_t bit = spread(pair_key(m.left, m.right)) >> pair_shift_;
+    pair_bits_[bit >> 6] |= uint64_t{1} << (bit & 63);
   }
 }
 
 Status BpeModel::finish() {
   if (pairs_.empty()) reserve_merges(8);
-  build_short_table();
-  build_long_table();
   if (config_.raw_bytes) {
-    grid_.assign(65536, kNoRank);
-    for (int a = 0; a < 256; ++a) {
-      for (int b = 0; b < 256; ++b) {
-        if (byte_ids_[a] >= 0 && byte_ids_[b] >= 0) grid_[a << 8 | b] = pair_rank(byte_ids_[a], byte_ids_[b]);
-      }
-    }
-    return ok_status();
+    all_bytes_ = std::all_of(byte_ids_, byte_ids_ + 256, [](TokenId id) { return id >= 0; });
+  } else {
+    build_char_table();
   }
-  build_char_table();
-  return build_seams();
+  if (!affixes_) {
+    build_pair_filter();
+    build_made();
+    build_walk_tables();
+  }
+  order_ = {};
+  build_short_table();
+  if (!config_.raw_bytes) return build_seams();
+  grid_.assign(65536, kNoRank);
+  for (int a = 0; a < 256; ++a) {
+    for (int b = 0; b < 256; ++b) {
+      if (byte_ids_[a] >= 0 && byte_ids_[b] >= 0) grid_[a << 8 | b] = pair_rank(byte_ids_[a], byte_ids_[b]);
+    }
+  }
+  return ok_status();
 }
 
 void BpeModel::build_short_table() {
@@ -112,18 +110,39 @@ void BpeModel::build_short_table() {
   for (TokenId id = 0; id < vocab_.size(); ++id) count += vocab_.has(id) && vocab_.text(id).size() <= kShortBytes;
   size_t want = 16;
   while (want < count * 2) want *= 2;
-  short_ = std::vector<ShortSlot>(want);
+  short_ = HugeVector<ShortSlot>(want);
   short_mask_ = want - 1;
+  // In batches, so that the table's cache misses overlap.
+  struct Entry {
+    PieceKey key;
+    uint64_t at;
+    TokenId id;
+  };
+  Entry batch[kAhead];
+  size_t pending = 0;
+  auto flush = [&] {
+    for (size_t k = 0; k < pending; ++k) {
+      const Entry& e = batch[k];
+      uint64_t i = e.at;
+      while (short_[i].id >= 0 && !(short_[i].key == e.key)) i = (i + 1) & short_mask_;
+      if (short_[i].id >= 0 && vocab_.find(vocab_.text(e.id)) != e.id) continue;
+      short_[i].key = e.key;
+      short_[i].id = e.id;
+      uint32_t made = made_[e.id].made;
+      short_[i].state = made == kMadeUnknown ? kUnknown : made == kNeverSelf ? kNotSelf : kSelf;
+    }
+    pending = 0;
+  };
   for (TokenId id = 0; id < vocab_.size(); ++id) {
     std::string_view text = vocab_.text(id);
     if (text.empty() || text.size() > kShortBytes) continue;
-    PieceKey key = make_key(text.data(), text.size(), text.data() + text.size());
-    uint64_t i = key_hash(key) & short_mask_;
-    while (short_[i].id >= 0 && !(short_[i].key == key)) i = (i + 1) & short_mask_;
-    if (short_[i].id >= 0 && vocab_.find(text) != id) continue;
-    short_[i].key = key;
-    short_[i].id = id;
+    PieceKey key = make_key(text.data(), text.size(), vocab_.readable_end());
+    uint64_t at = key_hash(key) & short_mask_;
+    __builtin_prefetch(&short_[at], 1);
+    batch[pending++] = {key, at, id};
+    if (pending == kAhead) flush();
   }
+  flush();
 }
 
 void BpeModel::build_char_table() {
@@ -152,7 +171,7 @@ Status BpeModel::build_seams() {
   };
   auto mark = [&](TokenId a, TokenId b) {
     if (a < 0 || b < 0) return;
-    uint64_t bit = mix(pair_key(a, b)) & (seam_bits_.size() * 64 - 1);
+    uint64_t bit = spread_low(pair_key(a, b)) & (seam_bits_.size() * 64 - 1);
     seam_bits_[bit >> 6] |= uint64_t{1} << (bit & 63);
   };
   for (uint64_t word : pairs_) {
@@ -174,13 +193,14 @@ Status BpeModel::build_seams() {
 }
 
 bool BpeModel::seam(TokenId left, TokenId right) const {
-  uint64_t bit = mix(pair_key(left, right)) & (seam_bits_.size() * 64 - 1);
+  uint64_t bit = spread_low(pair_key(left, right)) & (seam_bits_.size() * 64 - 1);
   return seam_bits_[bit >> 6] >> (bit & 63) & 1;
 }
 
 size_t BpeModel::memory_bytes() const {
   return vocab_.memory_bytes() + pairs_.capacity() * 8 + merged_.capacity() * 4 + grid_.capacity() * 4 +
-         short_.capacity() * sizeof(ShortSlot) + chars_.capacity() * 4 + seam_bits_.capacity() * 8;
+         short_.capacity() * sizeof(ShortSlot) + chars_.capacity() * 4 + seam_bits_.capacity() * 8 +
+         pair_bits_.capacity() * 8 + made_.capacity() * sizeof(Made) + lengths_.capacity() * 2;
 }
 
 bool BpeModel::lookup_short(const PieceKey& key, uint64_t hash, ModelScratch* scratch, std::vector<TokenId>* ids,
@@ -229,7 +249,8 @@ void BpeModel::encode(std::string_view piece, const char* readable_end, ModelScr
     const ShortSlot* slot = nullptr;
     if (lookup_short(key, hash, scratch, ids, &slot)) return;
     size_t first = ids->size();
-    config_.raw_bytes ? encode_bytes(piece, scratch, ids) : encode_chars(piece, scratch, ids);
+    config_.raw_bytes ? encode_bytes(piece, readable_end, scratch, ids)
+                      : encode_chars(piece, readable_end, scratch, ids);
     remember(key, hash, slot, first, scratch, *ids);
     return;
   }
@@ -240,27 +261,19 @@ void BpeModel::encode(std::string_view piece, const char* readable_end, ModelScr
       return;
     }
   }
-  config_.raw_bytes ? encode_bytes(piece, scratch, ids) : encode_chars(piece, scratch, ids);
+  config_.raw_bytes ? encode_bytes(piece, readable_end, scratch, ids)
+                    : encode_chars(piece, readable_end, scratch, ids);
 }
 
-void BpeModel::encode_bytes(std::string_view piece, ModelScratch* scratch, std::vector<TokenId>* ids) const {
-  if (piece.size() <= kShortMerge) {
-    TokenId symbols[kShortMerge];
-    size_t count = 0;
-    for (char c : piece) {
-      TokenId id = byte_ids_[static_cast<uint8_t>(c)];
-      if (id >= 0) symbols[count++] = id;  // a byte without a token vanishes, as in the reference
-    }
-    merge_short(symbols, count, ids);
-    return;
-  }
+void BpeModel::encode_bytes(std::string_view piece, const char* readable_end, ModelScratch* scratch,
+                            std::vector<TokenId>* ids) const {
+  if (all_bytes_ && !affixes_ && walk(piece, readable_end, scratch, ids)) return;
   std::vector<TokenId>& symbols = scratch->symbols;
   symbols.clear();
   for (char c : piece) {
     TokenId id = byte_ids_[static_cast<uint8_t>(c)];
-    if (id >= 0) symbols.push_back(id);
+    if (id >= 0) symbols.push_back(id);  // a byte without a token vanishes, as in the reference
   }
-  if (symbols.size() == piece.size() && merge_linear(piece, scratch, ids)) return;
   merge(symbols.data(), symbols.size(), scratch, ids);
 }
 
@@ -318,7 +331,8 @@ void BpeModel::char_symbols(std::string_view piece, ModelScratch* scratch) const
   flush();
 }
 
-void BpeModel::encode_chars(std::string_view piece, ModelScratch* scratch, std::vector<TokenId>* ids) const {
+void BpeModel::encode_chars(std::string_view piece, const char* readable_end, ModelScratch* scratch,
+                            std::vector<TokenId>* ids) const {
   char_symbols(piece, scratch);
   std::vector<TokenId>& symbols = scratch->symbols;
   if (!seams_ok_) {
@@ -331,7 +345,8 @@ void BpeModel::encode_chars(std::string_view piece, ModelScratch* scratch, std::
     size_t from = begin == 0 ? 0 : scratch->offsets[begin - 1];
     size_t to = scratch->offsets[i - 1];
     bool whole = begin == 0 && i == symbols.size();  // the caller keeps the result of the whole piece
-    encode_stretch(piece.substr(from, to - from), symbols.data() + begin, i - begin, !whole, scratch, ids);
+    encode_stretch(piece.substr(from, to - from), readable_end, {symbols.data() + begin, i - begin}, !whole, scratch,
+                   ids);
     begin = i;
   }
 }
@@ -348,31 +363,32 @@ bool BpeModel::plain_symbols(std::string_view text, const TokenId* symbols, size
   return true;
 }
 
-void BpeModel::encode_stretch(std::string_view text, const TokenId* symbols, size_t count, bool cacheable,
-                              ModelScratch* scratch, std::vector<TokenId>* ids) const {
+void BpeModel::encode_stretch(std::string_view text, const char* readable_end, std::span<const TokenId> symbols,
+                              bool cacheable, ModelScratch* scratch, std::vector<TokenId>* ids) const {
+  size_t count = symbols.size();
   if (count == 1) {
     ids->push_back(symbols[0]);
     return;
   }
-  if (count > kShortMerge) {
-    if (!plain_symbols(text, symbols, count) || !merge_linear(text, scratch, ids)) {
-      merge_long(symbols, count, scratch, ids);
-    }
-    return;
-  }
-  TokenId copy[kShortMerge];
-  std::copy(symbols, symbols + count, copy);
   // One symbol a character: otherwise the text does not determine the symbols (unknown characters, bytes).
-  if (!cacheable || text.size() > kShortBytes || config_.ignore_merges || utf8_count(text) != count) {
-    merge_short(copy, count, ids);
-    return;
+  bool plain = plain_symbols(text, symbols.data(), count);
+  if (!plain || !cacheable || text.size() > kShortBytes || config_.ignore_merges) {
+    if (plain && count > kShortPlain && walk(text, readable_end, scratch, ids)) return;
+    if (count > kShortMerge) return merge_long(symbols.data(), count, scratch, ids);
+    TokenId copy[kShortMerge];
+    std::copy(symbols.begin(), symbols.end(), copy);
+    return merge_short(copy, count, ids);
   }
-  PieceKey key = make_key(text.data(), text.size(), text.data() + text.size());
+  PieceKey key = make_key(text.data(), text.size(), readable_end);
   uint64_t hash = key_hash(key);
   const ShortSlot* slot = nullptr;
   if (lookup_short(key, hash, scratch, ids, &slot)) return;
   size_t first = ids->size();
-  merge_short(copy, count, ids);
+  if (!walk(text, readable_end, scratch, ids)) {
+    TokenId copy[kShortMerge];
+    std::copy(symbols.begin(), symbols.end(), copy);
+    merge_short(copy, count, ids);
+  }
   remember(key, hash, slot, first, scratch, *ids);
 }
 

@@ -17,15 +17,24 @@ void append_alphabet(std::string_view bytes, std::string* out) {
 
 bool append_from_alphabet(std::string_view text, std::string* out) {
   size_t start = out->size();
+  out->resize(start + text.size());
+  char* to = out->data() + start;
   size_t pos = 0;
   while (pos < text.size()) {
-    int byte = alphabet_to_byte(utf8_next(text.data(), &pos));
+    auto lead = static_cast<uint8_t>(text[pos]);
+    int byte = lead;
+    if (lead >= 0x21 && lead <= 0x7E) {
+      ++pos;
+    } else {
+      byte = alphabet_to_byte(utf8_next(text.data(), &pos));
+    }
     if (byte < 0) {
       out->resize(start);
       return false;
     }
-    out->push_back(static_cast<char>(byte));
+    *to++ = static_cast<char>(byte);
   }
+  out->resize(static_cast<size_t>(to - out->data()));
   return true;
 }
 

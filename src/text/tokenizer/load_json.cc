@@ -9,6 +9,7 @@
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/json_fields.h"
+#include "text/tokenizer/merges.h"
 #include "text/tokenizer/pipeline.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/unigram.h"
@@ -28,6 +29,7 @@ struct Head {
   Json root = Json::object();   // members of the file but for "model"
   Json model = Json::object();  // members of the model but for "vocab" and "merges"
   bool has_model = false;
+  size_t file_bytes = 0;
 };
 
 Result<Json> small_value(od::value value) {
@@ -100,6 +102,7 @@ Result<od::value> model_member(od::document* doc, const char* key) {
 
 struct VocabReader {
   bool raw = false;  // byte-level texts
+  size_t file_bytes = 0;
   Vocab vocab;
   std::vector<std::pair<TokenId, std::string>> extra;
   std::string buffer;
@@ -123,6 +126,8 @@ struct VocabReader {
 };
 
 Status read_vocab_object(od::document* doc, VocabReader* reader) {
+  // Files have 33 to 61 bytes a token, merges included; a wrong guess costs one more pass over the index.
+  reader->vocab.reserve(std::min<size_t>(reader->file_bytes / 56, Vocab::kMaxId), 0);
   BORA_ASSIGN(od::value value, model_member(doc, "vocab"));
   od::object object;
   if (auto error = value.get_object().get(object)) return bad_json(error);
@@ -139,108 +144,13 @@ Status read_vocab_object(od::document* doc, VocabReader* reader) {
   return ok_status();
 }
 
-// The two sides of one merge: "a b" or ["a", "b"]. Views live until the next call.
-Status merge_sides(od::value value, std::string_view* left, std::string_view* right) {
-  od::json_type type;
-  if (auto error = value.type().get(type)) return bad_json(error);
-  if (type == od::json_type::string) {
-    std::string_view line;
-    if (auto error = value.get_string().get(line)) return bad_json(error);
-    size_t space = line.find(' ', line.empty() || line[0] != ' ' ? 0 : 1);
-    if (space == std::string_view::npos)
-      return invalid_argument("merges: \"" + std::string(line) + "\" is not a pair");
-    *left = line.substr(0, space);
-    *right = line.substr(space + 1);
-    return ok_status();
-  }
-  od::array pair;
-  if (auto error = value.get_array().get(pair)) return bad_json(error);
-  int count = 0;
-  for (auto element : pair) {
-    std::string_view text;
-    if (auto error = element.get_string().get(text)) return bad_json(error);
-    if (count < 2) (count == 0 ? *left : *right) = text;
-    ++count;
-  }
-  if (count != 2) return invalid_argument("merges: an element is not a pair");
-  return ok_status();
-}
-
-// Merges are looked up in batches, so that the table's cache misses overlap.
-class MergeBatch {
- public:
-  MergeBatch(BpeModel* model, bool raw, size_t prefix) : model_(model), raw_(raw), prefix_(prefix) {}
-
-  Status add(std::string_view left, std::string_view right) {
-    Entry& e = entries_[count_];
-    e.text.clear();
-    if (!append(left, &e.text)) return unknown(left, right);
-    e.left = e.text.size();
-    if (!append(right, &e.text)) return unknown(left, right);
-    std::string_view text = e.text;
-    e.hashes[0] = hash_bytes(text.substr(0, e.left));
-    e.hashes[1] = hash_bytes(text.substr(e.left));
-    if (prefix_ == 0) e.hashes[2] = hash_bytes(text);
-    for (int i = 0; i < (prefix_ == 0 ? 3 : 2); ++i) model_->vocab().prefetch(e.hashes[i]);
-    if (++count_ == kBatch) return flush();
-    return ok_status();
-  }
-
-  Status flush() {
-    for (size_t i = 0; i < count_; ++i) {
-      const Entry& e = entries_[i];
-      std::string_view text = e.text;
-      TokenId left = model_->vocab().find_hashed(text.substr(0, e.left), e.hashes[0]);
-      TokenId right = model_->vocab().find_hashed(text.substr(e.left), e.hashes[1]);
-      TokenId merged = left < 0 || right < 0 ? -1
-                       : prefix_ == 0        ? model_->vocab().find_hashed(text, e.hashes[2])
-                                             : model_->merged_id(left, right, &buffer_);
-      if (merged < 0) return unknown(text.substr(0, e.left), text.substr(e.left));
-      BORA_TRY(model_->add_merge(left, right, merged));
-    }
-    count_ = 0;
-    return ok_status();
-  }
-
- private:
-  static constexpr size_t kBatch = 32;
-  struct Entry {
-    std::string text;
-    size_t left = 0;
-    uint64_t hashes[3] = {};
-  };
-  bool append(std::string_view text, std::string* out) const {
-    if (raw_) return append_from_alphabet(text, out);
-    out->append(text);
-    return true;
-  }
-  static Status unknown(std::string_view left, std::string_view right) {
-    return invalid_argument("merges: \"" + std::string(left) + "\" + \"" + std::string(right) +
-                            "\" uses or gives a token that is not in the vocabulary");
-  }
-  BpeModel* model_;
-  bool raw_;
-  size_t prefix_;
-  Entry entries_[kBatch];
-  size_t count_ = 0;
-  std::string buffer_;
-};
-
 Status read_merges(od::document* doc, bool raw, size_t prefix, BpeModel* model) {
   BORA_ASSIGN(od::value value, model_member(doc, "merges"));
   od::array merges;
+  std::string_view text;
   if (auto error = value.get_array().get(merges)) return bad_json(error);
-  model->reserve_merges(static_cast<size_t>(model->vocab().size()) * 2);
-  MergeBatch batch(model, raw, prefix);
-  for (auto element : merges) {
-    od::value pair;
-    std::string_view left;
-    std::string_view right;
-    if (auto error = std::move(element).get(pair)) return bad_json(error);
-    BORA_TRY(merge_sides(pair, &left, &right));
-    BORA_TRY(batch.add(left, right));
-  }
-  return batch.flush();
+  if (auto error = merges.raw_json().get(text)) return bad_json(error);
+  return add_merges(text, raw, prefix, model);
 }
 
 Result<std::unique_ptr<Model>> read_bpe(od::document* doc, const Head& head, TokenizerParts* parts) {
@@ -261,6 +171,7 @@ Result<std::unique_ptr<Model>> read_bpe(od::document* doc, const Head& head, Tok
   bool affixes = !config.continuing_subword_prefix.empty() || !config.end_of_word_suffix.empty();
   const Json* pre = head.root.find("pre_tokenizer");
   VocabReader reader;
+  reader.file_bytes = head.file_bytes;
   reader.raw = parts->tail.present && !affixes && !config.unk_token && !config.byte_fallback;
   if (!reader.raw && parts->tail.present) {  // the alphabet has to be written out after all
     BORA_ASSIGN(parts->pre_tokenizer, pretokenizer_from_json(*pre, nullptr));
@@ -323,6 +234,7 @@ Result<std::unique_ptr<Model>> read_word_piece(od::document* doc, const Head& he
   BORA_ASSIGN(int64_t longest, int_field(head.model, "max_input_chars_per_word"));
   if (longest < 0) return wrong_field("max_input_chars_per_word", "at least 0");
   VocabReader reader;
+  reader.file_bytes = head.file_bytes;
   BORA_TRY(read_vocab_object(doc, &reader));
   if (reader.vocab.find(unk) < 0)
     return invalid_argument("model WordPiece: unk_token \"" + unk + "\" is not in the vocabulary");
@@ -334,6 +246,7 @@ Result<std::unique_ptr<Model>> read_word_piece(od::document* doc, const Head& he
 Result<std::unique_ptr<Model>> read_word_level(od::document* doc, const Head& head, TokenizerParts*) {
   BORA_ASSIGN(std::string unk, string_field(head.model, "unk_token"));
   VocabReader reader;
+  reader.file_bytes = head.file_bytes;
   BORA_TRY(read_vocab_object(doc, &reader));
   return std::unique_ptr<Model>(std::make_unique<WordLevelModel>(std::move(reader.vocab), unk));
 }
@@ -389,8 +302,9 @@ const Json& member(const Json& root, std::string_view key) {
   return v ? *v : kNull;
 }
 
-Result<TokenizerParts> read_parts(od::document* doc) {
+Result<TokenizerParts> read_parts(od::document* doc, size_t file_bytes) {
   BORA_ASSIGN(Head head, read_head(doc));
+  head.file_bytes = file_bytes;
   if (!head.has_model) return invalid_argument("tokenizer.json: no \"model\"");
   TokenizerParts parts;
   BORA_ASSIGN_CONTEXT(parts.normalizer, normalizer_from_json(member(head.root, "normalizer")), "normalizer");
@@ -423,7 +337,7 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_from_json(std::string_view tokenize
   od::parser parser;
   od::document doc;
   if (auto error = parser.iterate(padded).get(doc)) return bad_json(error);
-  BORA_ASSIGN(TokenizerParts parts, read_parts(&doc));
+  BORA_ASSIGN(TokenizerParts parts, read_parts(&doc, tokenizer_json.size()));
   Json config;
   if (!config_json.empty()) {
     BORA_ASSIGN_CONTEXT(config, Json::parse(config_json), "tokenizer_config.json");

@@ -45,15 +45,7 @@ struct ModelScratch {
   // Answers about pairs of tokens, direct-mapped: key << 1 | answer.
   std::vector<uint64_t> pair_memo;
   size_t pair_misses = 0;
-  // The longest token at the next 16 bytes of text, direct-mapped.
-  struct Longest {
-    uint64_t words[2] = {0, 0};
-    uint64_t below = 0;
-    TokenId id = -1;
-  };
-  std::vector<Longest> longest_memo;
-  std::vector<bool> dead;
-  std::vector<TokenId> path;
+  std::vector<uint64_t> dead;  // bits
 };
 
 class Model {

@@ -285,10 +285,7 @@ class Pipeline final : public Tokenizer {
   }
 
   void decode_bytes(std::span<const TokenId> ids, bool skip_special, std::string* out) const {
-    for (TokenId id : ids) {
-      if (skip_special && texts_.is_special(id)) continue;
-      out->append(texts_.decode_bytes(id));
-    }
+    texts_.append_decoded(ids, skip_special, out);
     if (utf8_valid(*out)) return;
     std::string clean;
     utf8_append_lossy(*out, &clean);

@@ -1,6 +1,7 @@
 #include "text/tokenizer/token_texts.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/pipeline.h"
@@ -44,6 +45,9 @@ TokenTexts::TokenTexts(const TokenizerParts& parts) : parts_(parts) {
   for (const AddedToken& a : parts.added) size = std::max(size, a.id + 1);
   for (const auto& [id, text] : parts.extra_texts) size = std::max(size, id + 1);
   entries_.resize(size);
+  decoded_.resize(size);
+  present_.resize(size);
+  special_.resize(size);
   blob_.reserve(static_cast<size_t>(size) * 16);
   for (TokenId id = 0; id < vocab.size(); ++id) {
     if (vocab.has(id)) add_model_token(id, vocab.text(id));
@@ -57,26 +61,29 @@ TokenTexts::TokenTexts(const TokenizerParts& parts) : parts_(parts) {
     std::string normalized;
     bool changed = a.normalized && parts.normalizer && parts.normalizer->apply(a.content, &normalized);
     set_text(a.id, changed ? normalized : a.content);
-    entries_[a.id].special = a.special;
+    special_[a.id] = a.special;
     if (a.special) entries_[a.id].bytes = {};
     by_text_[a.content] = a.id;
   }
+  blob_.insert(blob_.end(), kPadding, '\0');
   blob_.shrink_to_fit();
 }
 
 TokenTexts::Range TokenTexts::store(std::string_view text) {
   Range r{static_cast<uint32_t>(blob_.size()), static_cast<uint32_t>(text.size())};
-  blob_.append(text);
+  blob_.insert(blob_.end(), text.begin(), text.end());
   return r;
 }
 
 void TokenTexts::add_model_token(TokenId id, std::string_view stored) {
   Entry& e = entries_[id];
-  e.present = true;
+  present_[id] = true;
   if (parts_.model->raw_bytes()) {
-    e.bytes = e.decoded = store(stored);
+    e.bytes = decoded_[id] = store(stored);
     uint32_t begin = static_cast<uint32_t>(blob_.size());
-    append_alphabet(stored, &blob_);
+    alphabet_.clear();
+    append_alphabet(stored, &alphabet_);
+    store(alphabet_);
     e.text = {begin, static_cast<uint32_t>(blob_.size() - begin)};
     if (e.text.length == e.bytes.length) {  // only printable ASCII: one copy does
       blob_.resize(begin);
@@ -84,20 +91,39 @@ void TokenTexts::add_model_token(TokenId id, std::string_view stored) {
     }
     return;
   }
-  e.text = e.bytes = e.decoded = store(stored);
+  e.text = e.bytes = decoded_[id] = store(stored);
   if (std::string bytes = running_bytes(stored, parts_.text_rules); bytes != stored) e.bytes = store(bytes);
   std::string raw;
   if (parts_.decoder.byte_level() && append_from_alphabet(stored, &raw) && raw != stored)
-    e.decoded = e.bytes = store(raw);
+    decoded_[id] = e.bytes = store(raw);
 }
 
 // A token that is outside the model's own texts.
 void TokenTexts::set_text(TokenId id, std::string_view text) {
   Entry& e = entries_[id];
-  e.present = true;
-  e.text = e.bytes = e.decoded = store(text);
+  present_[id] = true;
+  e.text = e.bytes = decoded_[id] = store(text);
   std::string raw;
-  if (append_from_alphabet(text, &raw) && raw != text) e.decoded = store(raw);
+  if (append_from_alphabet(text, &raw) && raw != text) decoded_[id] = store(raw);
+}
+
+void TokenTexts::append_decoded(std::span<const TokenId> ids, bool skip_special, std::string* out) const {
+  size_t total = out->size();
+  for (TokenId id : ids) total += in(id) ? decoded_[id].length : 0;
+  size_t at = out->size();
+  out->resize(total + kPadding);
+  char* to = out->data();
+  for (TokenId id : ids) {
+    if (!in(id) || (skip_special && special_[id])) continue;
+    Range r = decoded_[id];
+    if (r.length <= kPadding) {
+      std::memcpy(to + at, blob_.data() + r.begin, kPadding);
+    } else {
+      std::memcpy(to + at, blob_.data() + r.begin, r.length);
+    }
+    at += r.length;
+  }
+  out->resize(at);
 }
 
 std::optional<TokenId> TokenTexts::find(std::string_view text) const {

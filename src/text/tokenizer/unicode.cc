@@ -121,23 +121,6 @@ Utf8Step utf8_step(std::string_view bytes, size_t pos) {
   return {static_cast<uint8_t>(length), true, false};
 }
 
-bool utf8_valid(std::string_view text) {
-  size_t pos = 0;
-  while (pos < text.size()) {
-    while (pos + 8 <= text.size()) {  // eight ASCII bytes at once
-      uint64_t word;
-      __builtin_memcpy(&word, text.data() + pos, 8);
-      if (word & 0x8080808080808080u) break;
-      pos += 8;
-    }
-    if (pos >= text.size()) break;
-    Utf8Step step = utf8_step(text, pos);
-    if (!step.valid) return false;
-    pos += step.length;
-  }
-  return true;
-}
-
 void utf8_append_lossy(std::string_view bytes, std::string* out) {
   size_t pos = 0;
   size_t good = 0;  // start of the valid run not yet copied

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/tokenizer/big_vector.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace bora::text {
@@ -28,12 +29,19 @@ class Vocab {
   TokenId find_hashed(std::string_view text, uint64_t hash) const;
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
 
+  // Once the slot has arrived: the text it leads to.
+  void prefetch_text(uint64_t hash) const {
+    int32_t id = slots_[hash & mask_].id;
+    if (id >= 0) __builtin_prefetch(blob_.data() + entries_[id].begin);
+  }
+
   // Empty for holes (and for a token whose text is empty).
   std::string_view text(TokenId id) const {
     if (id < 0 || static_cast<size_t>(id) >= entries_.size()) return {};
     const Entry& e = entries_[id];
     return {blob_.data() + e.begin, e.length};
   }
+  const char* readable_end() const { return blob_.data() + blob_.size(); }  // of all texts
   bool has(TokenId id) const { return id >= 0 && static_cast<size_t>(id) < entries_.size() && entries_[id].present; }
   int32_t size() const { return static_cast<int32_t>(entries_.size()); }  // largest id + 1
   size_t memory_bytes() const;
@@ -51,9 +59,9 @@ class Vocab {
     int32_t id;  // -1 = empty
   };
   void grow();
-  std::vector<char> blob_;
-  std::vector<Entry> entries_;
-  std::vector<Slot> slots_ = std::vector<Slot>(16, Slot{0, -1});
+  BigVector<char> blob_;
+  BigVector<Entry> entries_;
+  HugeVector<Slot> slots_ = HugeVector<Slot>(16, Slot{0, -1});
   uint64_t mask_ = 15;
   size_t used_ = 0;
 };
