@@ -103,6 +103,7 @@ class Engine {
   ConfigId uncached_step(ConfigId from, uint8_t byte);
   ConfigId close_one(uint32_t node, uint32_t stack);
   std::unique_ptr<Mask> compute_mask(ConfigId id, const GrammarVocab& vocab);
+  bool loops(ConfigId id, std::span<const uint8_t> bytes);
   void walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::vector<int32_t>* out);
   ConfigId only(ConfigId id, bool ws);
   const Item* items(const Config& c) const { return items_pool_.data() + c.items.first; }

@@ -21,22 +21,36 @@ ConfigId Engine::only(ConfigId id, bool ws) {
   return intern_config();
 }
 
+// Whether every byte of the subtree leads from the configuration back to itself: then all its tokens fit.
+bool Engine::loops(ConfigId id, std::span<const uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [this, id](uint8_t b) { return step(id, b) == id; });
+}
+
+// Most states that let nearly every token through are loops over wide classes, so whole subtrees go in at once.
 void Engine::walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::vector<int32_t>* out) {
   if (from == kDeadConfig) return;
   const std::vector<TrieNode>& nodes = trie.nodes();
   std::vector<ConfigId> path(GrammarVocab::kMaxTokenBytes + 1);
+  auto add = [&chars, out](const TrieToken* tokens, size_t count) {
+    for (size_t t = 0; t < count; ++t) {
+      if (tokens[t].chars >= chars.min && tokens[t].chars <= chars.max) out->push_back(tokens[t].id);
+    }
+  };
   path[0] = from;
   for (size_t i = 0; i < trie.count();) {
     const TrieNode& node = nodes[i];
-    ConfigId to = step(path[node.depth - 1u], node.byte);
+    ConfigId before = path[node.depth - 1u];
+    ConfigId to = step(before, node.byte);
     if (to == kDeadConfig) {
       i = node.end;
       continue;
     }
     path[node.depth] = to;
-    const TrieToken* tokens = trie.tokens(i);
-    for (size_t t = 0; t < trie.token_count(i); ++t) {
-      if (tokens[t].chars >= chars.min && tokens[t].chars <= chars.max) out->push_back(tokens[t].id);
+    add(trie.tokens(i), trie.token_count(i));
+    if (node.below != TokenTrie::kNoBytes && loops(to, trie.bytes_below(node))) {
+      add(trie.tokens(i + 1), trie.tokens_below(i));
+      i = node.end;
+      continue;
     }
     ++i;
   }

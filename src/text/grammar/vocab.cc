@@ -82,13 +82,36 @@ void TokenTrie::build(std::vector<Entry> entries) {
     for (size_t i = common; i < e.bytes.size(); ++i) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
       nodes_.push_back(
-          {0, static_cast<uint32_t>(tokens_.size()), static_cast<uint16_t>(i + 1), static_cast<uint8_t>(e.bytes[i])});
+          {0, static_cast<uint32_t>(tokens_.size()), kNoBytes, static_cast<uint16_t>(i + 1), static_cast<uint8_t>(e.bytes[i])});
     }
     tokens_.push_back(e.token);
     last = e.bytes;
   }
   for (uint32_t open : path) nodes_[open].end = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), 0, 0});
+  nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), kNoBytes, 0, 0});
+  list_bytes();
+}
+
+void TokenTrie::list_bytes() {
+  using Bytes = std::array<uint64_t, 4>;
+  std::vector<Bytes> sets(nodes_.size(), Bytes{});
+  byte_lists_.clear();
+  list_starts_.assign(1, 0);
+  for (size_t i = count(); i-- > 0;) {
+    Bytes& mine = sets[i];
+    for (size_t child = i + 1; child < nodes_[i].end; child = nodes_[child].end) {
+      for (size_t w = 0; w < 4; ++w) mine[w] |= sets[child][w];
+      mine[nodes_[child].byte / 64] |= uint64_t{1} << (nodes_[child].byte % 64);
+    }
+    if (nodes_[i].end - i - 1 < kWideNodes) continue;
+    nodes_[i].below = static_cast<uint32_t>(list_starts_.size() - 1);
+    for (auto [from, to] : {std::pair{128, 256}, std::pair{0, 48}, std::pair{91, 97}, std::pair{48, 91}, std::pair{97, 128}}) {
+      for (int b = from; b < to; ++b) {
+        if ((mine[static_cast<size_t>(b) / 64] >> (b % 64) & 1) != 0) byte_lists_.push_back(static_cast<uint8_t>(b));
+      }
+    }
+    list_starts_.push_back(static_cast<uint32_t>(byte_lists_.size()));
+  }
 }
 
 bool GrammarVocab::is_end(int32_t id) const { return std::find(end_ids.begin(), end_ids.end(), id) != end_ids.end(); }

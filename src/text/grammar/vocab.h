@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,10 +13,12 @@
 
 namespace bora::text {
 
-// Preorder; the subtree of node i is [i + 1, end). Tokens of node i are tokens[first_token, next node's first_token).
+// Preorder; the subtree of node i is [i + 1, end). Tokens of node i are tokens[first_token, next node's first_token),
+// so the tokens of a whole subtree are one stretch.
 struct TrieNode {
   uint32_t end;
   uint32_t first_token;
+  uint32_t below;  // index of the list of bytes that occur in the subtree, or kNoBytes (small subtrees)
   uint16_t depth;  // of children of the root: 1
   uint8_t byte;
 };
@@ -27,6 +30,9 @@ struct TrieToken {
 
 class TokenTrie {
  public:
+  static constexpr uint32_t kNoBytes = UINT32_MAX;
+  static constexpr uint32_t kWideNodes = 16;  // subtrees of at least so many nodes know their bytes
+
   struct Entry {
     std::string_view bytes;
     TrieToken token;
@@ -37,10 +43,20 @@ class TokenTrie {
   size_t count() const { return nodes_.size() - 1; }
   const TrieToken* tokens(size_t node) const { return tokens_.data() + nodes_[node].first_token; }
   size_t token_count(size_t node) const { return nodes_[node + 1].first_token - nodes_[node].first_token; }
+  // The tokens below a node, its own left out.
+  size_t tokens_below(size_t node) const { return nodes_[nodes_[node].end].first_token - nodes_[node + 1].first_token; }
+  // Every byte below a node with `below`, the rarest kinds first (above ASCII, then controls and punctuation).
+  std::span<const uint8_t> bytes_below(const TrieNode& node) const {
+    return {byte_lists_.data() + list_starts_[node.below], list_starts_[node.below + 1] - list_starts_[node.below]};
+  }
 
  private:
+  void list_bytes();
+
   std::vector<TrieNode> nodes_;
   std::vector<TrieToken> tokens_;
+  std::vector<uint8_t> byte_lists_;
+  std::vector<uint32_t> list_starts_;
 };
 
 // The tokens of one loop context: `inside` is the mask of those that end inside it, `leaving` the rest of the others.
