@@ -391,8 +391,8 @@ struct Bench {
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
-                 "linear_bench stream | chain FORMAT M... | tiles FORMAT M... | prefill FORMAT M... | cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M "
-                 "ROWS16 WARPS PER_SM CLUSTER\n");
+                 "linear_bench stream | chain FORMAT M... | tiles FORMAT M... | prefill FORMAT M... | "
+                 "cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M ROWS16 WARPS PER_SM CLUSTER\n");
     return 2;
   }
   Bench bench;

@@ -100,7 +100,8 @@ Status linear_tile(const LinearWeights& weights, const LinearArgs& args, const T
   if (plan.shares && args.m > plan.tokens) {
     // Runs were dealt for the tiles of the planned number of rows.
     const LinearShape shape = linear_shape(weights.format, weights.n, weights.k);
-    const int64_t units = (weights.n + kTileRows - 1) / kTileRows * ((args.m + plan.tokens - 1) / plan.tokens) * shape.pieces;
+    const int64_t token_tiles = (args.m + plan.tokens - 1) / plan.tokens;
+    const int64_t units = (weights.n + kTileRows - 1) / kTileRows * token_tiles * shape.pieces;
     if (units != int64_t{plan.grid} * plan.run + plan.longer_runs) {
       return invalid_argument("linear: the plan is for another number of rows");
     }

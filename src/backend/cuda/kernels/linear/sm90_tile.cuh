@@ -7,8 +7,9 @@
 //
 // Work is a line of units (tile, piece of K), a run of it a thread block, so that every multiprocessor reads the same
 // share of the weights. The block that holds piece 0 of a tile finishes it: it adds the pieces that blocks further on
-// have published in the workspace, in ascending order. Blocks are numbered from the end of the line, so that one waits
-// only for blocks of lower index, which started before it. With many tiles a unit is a whole tile and nothing is shared.
+// have published in the workspace, in ascending order. Blocks are numbered from the end of the line, so that one
+// waits only for blocks of lower index, which started before it. With many tiles whole tiles are dealt and nothing is
+// shared.
 //
 // Same bits as the flat form: ascending k16 steps from zero within a piece, groups scaled in float32, pieces added
 // ascending.
@@ -256,8 +257,8 @@ __device__ __forceinline__ void produce(const TileParams& p, int place, uint32_t
   };
   for (TileCursor at(p, place); at.left > 0; at.next(p)) {
     const int row_tile = (at.tile / p.token_tiles) * kTileRowTiles + lane;
-    const uint8_t* from =
-        p.weights + min(row_tile, p.row_tiles - 1) * p.row_tile_bytes + p.piece_block[at.piece] * C::format.block_bytes();
+    const uint8_t* from = p.weights + min(row_tile, p.row_tiles - 1) * p.row_tile_bytes +
+                          p.piece_block[at.piece] * C::format.block_bytes();
     const int token_tile = at.tile % p.token_tiles;
     const int blocks = p.piece_block[at.piece + 1] - p.piece_block[at.piece];
     for (int b = 0; b < blocks; ++b) {
@@ -394,10 +395,12 @@ constexpr TileEntry tile_entry() {
 }
 
 // The widest tile that leaves room for the sums of pieces: 192 tokens, 128 where groups are summed apart.
+template <class Format>
+inline constexpr int kWidest = Format::format.codes == Codes::k16 ? 192 : 128;
 template <class Format, typename T>
 inline constexpr TileEntry kTileEntries[] = {
     tile_entry<Format, 8, T>(),  tile_entry<Format, 16, T>(),  tile_entry<Format, 32, T>(),
-    tile_entry<Format, 64, T>(), tile_entry<Format, 128, T>(), tile_entry<Format, Format::format.codes == Codes::k16 ? 192 : 128, T>(),
+    tile_entry<Format, 64, T>(), tile_entry<Format, 128, T>(), tile_entry<Format, kWidest<Format>, T>(),
 };
 
 }  // namespace bora::cuda
