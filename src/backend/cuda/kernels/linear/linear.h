@@ -68,10 +68,10 @@ Result<FlatPlan> plan_flat_as(const LinearWeights& weights, int64_t m, const Dev
 
 // How the tile form (sm_90a, any number of rows) is cut. Any choice gives the same bits as the flat form.
 struct TilePlan {
-  int32_t tokens = 0;     // of a tile: 8, 16, 32, 64, 128 or 192 (128 and more: prefill)
-  int32_t grid = 0;       // blocks; 0 = no plan
-  bool shares = false;    // tiles are shared between blocks piece by piece (needs the workspace)
-  int32_t run = 0;        // units (tile, piece) a block, the first longer_runs one more; shares only
+  int32_t tokens = 0;   // of a tile: 8, 16, 32, 64, 128 or 192 (128 and more: prefill)
+  int32_t grid = 0;     // blocks; 0 = no plan
+  bool shares = false;  // tiles are shared between blocks piece by piece (needs the workspace)
+  int32_t run = 0;      // units (tile, piece) a block, the first longer_runs one more; shares only
   int32_t longer_runs = 0;
   int32_t published = 0;  // pieces that a block may publish
 };

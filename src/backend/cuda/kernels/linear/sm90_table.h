@@ -21,11 +21,11 @@ struct TileParams {
   int32_t row_tiles;    // of 16 rows
   int32_t token_tiles;  // the tiles of a row of tiles
   int32_t tiles;
-  int32_t tile_step;    // > 0: a block takes every tile_step-th tile; 0: runs of units
-  int32_t run;          // units a block, one more for the first longer_runs
+  int32_t tile_step;  // > 0: a block takes every tile_step-th tile; 0: runs of units
+  int32_t run;        // units a block, one more for the first longer_runs
   int32_t longer_runs;
-  int32_t published;    // pieces that a block may publish
-  int32_t pairs;        // y and residual take 4-byte accesses
+  int32_t published;  // pieces that a block may publish
+  int32_t pairs;      // y and residual take 4-byte accesses
   int32_t pieces;
   int32_t piece_k[9];
   int32_t piece_block[9];

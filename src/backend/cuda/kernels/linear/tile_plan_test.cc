@@ -1,7 +1,7 @@
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "backend/cuda/kernels/linear/linear.h"
 #include "backend/cuda/kernels/linear/tile_params.h"
