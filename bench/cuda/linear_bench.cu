@@ -392,7 +392,8 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
                  "linear_bench stream | chain FORMAT M... | tiles FORMAT M... | prefill FORMAT M... | "
-                 "cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M ROWS16 WARPS PER_SM CLUSTER\n");
+                 "cuts FORMAT M... | shape FORMAT N K M... | one_tile FORMAT M | "
+                 "one FORMAT M ROWS16 WARPS PER_SM CLUSTER\n");
     return 2;
   }
   Bench bench;
@@ -416,6 +417,20 @@ int main(int argc, char** argv) {
       must(plan.status());
       for (int i = 0; i < 2; ++i) {
         must(linear_flat(bench.linear(s, packed + i * packed_bytes(bench.format, s.n, s.k)),
+                         bench.args(s, bench.x, s.k, bench.y[0], std::atoll(argv[3])), *plan, bench.device,
+                         {bench.stream, false}));
+      }
+    }
+    MUST(cudaDeviceSynchronize());
+    return 0;
+  }
+  if (mode == "one_tile" && argc >= 4) {  // the same in the planned tile
+    for (const Shape& s : kShapes8b) {
+      const uint8_t* packed = bench.weights(s.n, s.k, 2);
+      const Result<TilePlan> plan = plan_tile_as(bench.linear(s, packed), std::atoll(argv[3]), bench.device, true, {});
+      must(plan.status());
+      for (int i = 0; i < 2; ++i) {
+        must(linear_tile(bench.linear(s, packed + i * packed_bytes(bench.format, s.n, s.k)),
                          bench.args(s, bench.x, s.k, bench.y[0], std::atoll(argv[3])), *plan, bench.device,
                          {bench.stream, false}));
       }
