@@ -2,7 +2,7 @@
 // launch depending on the one before), the chain of the 8B's linears, and the read stream they are measured against.
 // One JSON object a line on stdout.
 //
-//   linear_bench stream | sweep FORMAT M... | chain FORMAT M... | shape FORMAT N K M...
+//   linear_bench stream | chain FORMAT M... | tiles FORMAT M... | prefill FORMAT M... | shape FORMAT N K M...
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -112,6 +112,7 @@ struct Bench {
   const char* format_name = "";
   void* x = nullptr;
   void* y[4] = {};
+  void* workspace = nullptr;
   double stream_tbs = 4.55;
 
   void start() {
@@ -119,8 +120,10 @@ struct Bench {
     must(info.status());
     device = *info;
     MUST(cudaStreamCreate(&stream));
-    const size_t bytes = size_t{1024} * 28672 * 2;
+    const size_t bytes = size_t{4096} * 14336 * 2;
     MUST(cudaMalloc(&x, bytes));
+    MUST(cudaMalloc(&workspace, static_cast<size_t>(linear_workspace_bytes(device))));
+    MUST(cudaMemset(workspace, 0, static_cast<size_t>(linear_workspace_bytes(device))));
     fill_rows<<<264, 256>>>(static_cast<uint32_t*>(x), bytes / 4);
     for (void*& p : y) {
       MUST(cudaMalloc(&p, bytes));
@@ -179,6 +182,7 @@ struct Bench {
     LinearArgs a;
     a.x = in, a.x_stride = in_stride, a.y = out, a.m = m, a.gate = s.gate;
     a.y_stride = s.gate == Gate::kNone ? s.n : s.n / 2;
+    a.workspace = workspace;
     return a;
   }
 
@@ -192,6 +196,89 @@ struct Bench {
                         }
                       }) /
            copies;
+  }
+
+  double time_tile(const Shape& s, const uint8_t* packed, int copies, int64_t m, const TilePlan& plan) {
+    const int64_t bytes = packed_bytes(format, s.n, s.k);
+    return time_graph(5,
+                      [&] {
+                        for (int i = 0; i < copies; ++i) {
+                          must(linear_tile(linear(s, packed + i * bytes), args(s, x, s.k, y[0], m), plan, device,
+                                           {stream, true}));
+                        }
+                      }) /
+           copies;
+  }
+
+  // The tile form: every width of tile and both numbers of blocks.
+  TilePlan sweep_tiles(const Shape& s, const uint8_t* packed, int copies, int64_t m) {
+    TilePlan best;
+    double best_us = 1e30;
+    for (const int tokens : {8, 16, 32, 64, 128, 192}) {
+      if (tokens < 128 && (m > tokens || (tokens > 8 && m <= tokens / 2))) continue;
+      if (tokens >= 128 && m <= 64) continue;
+      for (const int grid : {0, 2 * device.sms}) {
+        for (const bool shares : {true, false}) {
+          TilePlan wish;
+          wish.tokens = tokens, wish.grid = grid;
+          const Result<TilePlan> plan = plan_tile_as(linear(s, packed), m, device, shares, wish);
+          if (!plan.ok() || plan->shares != shares || (grid > 0 && plan->grid <= device.sms)) continue;
+          if (tokens == 192 && format.codes != Codes::k16) continue;
+          const double us = time_tile(s, packed, copies, m, *plan);
+          report_tile(s, m, *plan, us, "tile");
+          if (us < best_us) best_us = us, best = *plan;
+        }
+      }
+    }
+    return best;
+  }
+
+  void report_tile(const Shape& s, int64_t m, const TilePlan& p, double us, const char* what) const {
+    const double tbs = static_cast<double>(packed_bytes(format, s.n, s.k)) / us * 1e-6;
+    std::printf(
+        "{\"what\":\"%s\",\"format\":\"%s\",\"linear\":\"%s\",\"m\":%lld,\"tokens\":%d,\"grid\":%d,\"shares\":%d,"
+        "\"us\":%.2f,\"share\":%.3f,\"tflops\":%.1f}\n",
+        what, format_name, s.name, static_cast<long long>(m), p.tokens, p.grid, p.shares ? 1 : 0, us,
+        tbs / stream_tbs, 2e-6 * static_cast<double>(m) * static_cast<double>(s.n) * static_cast<double>(s.k) / us);
+    std::fflush(stdout);
+  }
+
+  // The chain of the 8B's linears in the tile form and as planned; `layers` of distinct weights.
+  void tiles(const std::vector<int64_t>& ms, int layers) {
+    uint8_t* packed[4];
+    int64_t bytes[4], total = 0;
+    double flops = 0;
+    for (int i = 0; i < 4; ++i) {
+      packed[i] = weights(kShapes8b[i].n, kShapes8b[i].k, layers);
+      bytes[i] = packed_bytes(format, kShapes8b[i].n, kShapes8b[i].k);
+      total += bytes[i] * layers;
+      flops += 2.0 * layers * static_cast<double>(kShapes8b[i].n) * static_cast<double>(kShapes8b[i].k);
+    }
+    for (const int64_t m : ms) {
+      LinearPlan plans[2][4];
+      for (int i = 0; i < 4; ++i) {
+        plans[0][i].tile = sweep_tiles(kShapes8b[i], packed[i], layers, m);
+        plans[1][i] = plan_linear(linear(kShapes8b[i], packed[i]), m, device, true);
+      }
+      for (int which = 0; which < 2; ++which) {
+        const double us = time_graph(7, [&] {
+          for (int layer = 0; layer < layers; ++layer) {
+            for (int i = 0; i < 4; ++i) {
+              const Shape& s = kShapes8b[i];
+              const LinearArgs a = args(s, i == 0 ? x : y[i - 1], i == 1 ? 6144 : s.k, i == 3 ? x : y[i], m);
+              must(bora::cuda::linear(linear(s, packed[i] + layer * bytes[i]), a, plans[which][i], device,
+                                      {stream, true}));
+            }
+          }
+        });
+        const double tbs = static_cast<double>(total) / us * 1e-6;
+        std::printf("{\"what\":\"%s\",\"format\":\"%s\",\"m\":%lld,\"us\":%.1f,\"share\":%.3f,\"tflops\":%.1f}\n",
+                    which == 0 ? "chain_tile" : "chain_linear", format_name, static_cast<long long>(m), us,
+                    tbs / stream_tbs, flops * static_cast<double>(m) / us * 1e-6);
+        std::fflush(stdout);
+      }
+    }
+    for (uint8_t* p : packed) MUST(cudaFree(p));
   }
 
   // All cuts of one shape; returns the fastest.
@@ -304,8 +391,9 @@ struct Bench {
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
-                 "linear_bench stream | chain FORMAT M... | cuts FORMAT M... | shape FORMAT N K M... | one FORMAT M "
-                 "ROWS16 WARPS PER_SM CLUSTER\n");
+                 "linear_bench stream | chain FORMAT M... | tiles FORMAT M... | prefill FORMAT M... | "
+                 "cuts FORMAT M... | shape FORMAT N K M... | one_tile FORMAT M | "
+                 "one FORMAT M ROWS16 WARPS PER_SM CLUSTER\n");
     return 2;
   }
   Bench bench;
@@ -336,6 +424,20 @@ int main(int argc, char** argv) {
     MUST(cudaDeviceSynchronize());
     return 0;
   }
+  if (mode == "one_tile" && argc >= 4) {  // the same in the planned tile
+    for (const Shape& s : kShapes8b) {
+      const uint8_t* packed = bench.weights(s.n, s.k, 2);
+      const Result<TilePlan> plan = plan_tile_as(bench.linear(s, packed), std::atoll(argv[3]), bench.device, true, {});
+      must(plan.status());
+      for (int i = 0; i < 2; ++i) {
+        must(linear_tile(bench.linear(s, packed + i * packed_bytes(bench.format, s.n, s.k)),
+                         bench.args(s, bench.x, s.k, bench.y[0], std::atoll(argv[3])), *plan, bench.device,
+                         {bench.stream, false}));
+      }
+    }
+    MUST(cudaDeviceSynchronize());
+    return 0;
+  }
   std::vector<int64_t> ms;
   const int first = mode == "shape" ? 5 : 3;
   for (int i = first; i < argc; ++i) ms.push_back(std::atoll(argv[i]));
@@ -343,6 +445,10 @@ int main(int argc, char** argv) {
     const Shape s{"shape", std::atoll(argv[3]), std::atoll(argv[4]), Gate::kNone};
     uint8_t* packed = bench.weights(s.n, s.k, 16);
     for (const int64_t m : ms) bench.sweep(s, packed, 16, m, false);
+  } else if (mode == "tiles") {
+    bench.tiles(ms, kLayers);
+  } else if (mode == "prefill") {
+    bench.tiles(ms, 2);
   } else {
     bench.chain(ms, mode == "cuts");
   }

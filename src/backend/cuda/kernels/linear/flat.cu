@@ -40,17 +40,9 @@ FlatParams params_of(const LinearWeights& w, const LinearArgs& a, const FlatPlan
   FlatParams p{};
   p.weights = static_cast<const uint8_t*>(w.packed);
   p.x = a.x;
-  p.y = a.y;
-  p.bias = w.bias;
-  p.residual = a.residual;
-  p.channel_scale = w.channel_scale;
   p.x_stride = a.x_stride;
-  p.y_stride = a.y_stride;
-  p.residual_stride = a.residual_stride;
+  p.out = linear_out(w, a);
   p.row_tile_bytes = int64_t{shape.piece_block[shape.pieces]} * w.format.block_bytes();
-  p.m = static_cast<int32_t>(a.m);
-  p.n = static_cast<int32_t>(w.n);
-  p.k = static_cast<int32_t>(w.k);
   p.row_tiles = shape.row_tiles;
   const int32_t tile_rows = plan.rows16 * plan.cluster * plan.warps / 8;
   p.tiles = (shape.row_tiles + tile_rows - 1) / tile_rows;
@@ -60,7 +52,6 @@ FlatParams params_of(const LinearWeights& w, const LinearArgs& a, const FlatPlan
   p.x_row_bytes = 8 / plan.cluster * plan.x_blocks * w.format.block_k() * 2 + 16;
   p.x_buffers = plan.x_buffers;
   p.release_lead = plan.release_lead;
-  p.gate = a.gate == Gate::kNone ? 0 : 1;
   p.pieces = shape.pieces;
   for (int32_t i = 0; i < 9; ++i) {
     p.piece_k[i] = shape.piece_k[i];

@@ -21,29 +21,10 @@
 #include "backend/cuda/kernels/linear/dequant.cuh"
 #include "backend/cuda/kernels/linear/flat_params.h"
 #include "backend/cuda/kernels/linear/flat_table.h"
+#include "backend/cuda/kernels/linear/output.cuh"
 
 namespace bora::cuda {
 
-template <typename T>
-__device__ __forceinline__ float to_float(T v) {
-  if constexpr (std::is_same_v<T, __half>)
-    return __half2float(v);
-  else
-    return __bfloat162float(v);
-}
-template <typename T>
-__device__ __forceinline__ T from_float(float v) {
-  if constexpr (std::is_same_v<T, __half>)
-    return __float2half_rn(v);
-  else
-    return __float2bfloat16_rn(v);
-}
-
-// Formats and cuts travel as types: this compiler's launch stubs cannot spell values of class type.
-template <Codes kCodes, int kGroup = 0, bool kZeros = false, bool kBlockScale = false>
-struct FormatOf {
-  static constexpr LinearFormat format{kCodes, kGroup, kZeros, kBlockScale};
-};
 template <class Format, int kWarps, int kRows, int kTokens, int kStages>
 struct FlatConfig {
   static constexpr LinearFormat format = Format::format;
@@ -231,29 +212,6 @@ __device__ __forceinline__ void stage_tokens(const FlatParams& p, int64_t token0
   }
 }
 
-template <typename T>
-__device__ __forceinline__ void store_plain(const FlatParams& p, float sum, int64_t token, int row) {
-  if (p.channel_scale != nullptr) sum *= p.channel_scale[row];
-  if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[row]);
-  T out = from_float<T>(sum);
-  if (p.residual != nullptr) {
-    out = from_float<T>(to_float(out) + to_float(static_cast<const T*>(p.residual)[token * p.residual_stride + row]));
-  }
-  static_cast<T*>(p.y)[token * p.y_stride + row] = out;
-}
-
-// silu(gate) * up, with the roundings of the separate operations: both linears, then the product.
-template <typename T>
-__device__ __forceinline__ void store_gated(const FlatParams& p, float gate, float up, int64_t token, int row) {
-  if (p.channel_scale != nullptr) gate *= p.channel_scale[row], up *= p.channel_scale[row + 8];
-  if (p.bias != nullptr) {
-    gate += to_float(static_cast<const T*>(p.bias)[row]);
-    up += to_float(static_cast<const T*>(p.bias)[row + 8]);
-  }
-  const float g = to_float(from_float<T>(gate)), u = to_float(from_float<T>(up));
-  static_cast<T*>(p.y)[token * p.y_stride + row / 16 * 8 + row % 8] = from_float<T>(g / (1.f + __expf(-g)) * u);
-}
-
 // Four rows of a token: one partial sum of each piece, in ascending order, added.
 __device__ __forceinline__ float4 sum_of(const FlatParams& p, const float* const (&from)[8], int at) {
   float4 part[8];
@@ -280,7 +238,7 @@ __device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int
   constexpr int kShare = C::warps / 8;  // row groups a block sums
   constexpr int kQuads = kRowsWarp / 4;
   const int log2 = p.cluster_log2, log2_pieces = 3 - log2;
-  const int per_token = p.gate == 0 ? kQuads : kQuads / 2;
+  const int per_token = p.out.gate == 0 ? kQuads : kQuads / 2;
   // With few rows of x most warps have nothing to add; they go on to the next tile at once.
   if (static_cast<int>(threadIdx.x) >= per_token * tokens) return;
   for (int share = 0; share < kShare; ++share) {
@@ -300,20 +258,20 @@ __device__ __forceinline__ void sum_pieces(const FlatParams& p, float* base, int
     }
 #endif
     for (int i = static_cast<int>(threadIdx.x); i < per_token * tokens; i += C::warps * 32) {
-      const int token = p.gate == 0 ? i / kQuads : i / (kQuads / 2);
-      const int quad = p.gate == 0 ? i % kQuads : i % (kQuads / 2) / 2 * 4 + i % 2;
+      const int token = p.out.gate == 0 ? i / kQuads : i / (kQuads / 2);
+      const int quad = p.out.gate == 0 ? i % kQuads : i % (kQuads / 2) / 2 * 4 + i % 2;
       const int row = quad * 4, at = token * kTall + row;
       const float4 sum = sum_of(p, from, at);
-      if (p.gate == 0) {
+      if (p.out.gate == 0) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          if (row0 + row + e < p.n) store_plain<T>(p, lane_of(sum, e), token0 + token, row0 + row + e);
+          if (row0 + row + e < p.out.n) store_plain<T>(p.out, lane_of(sum, e), token0 + token, row0 + row + e);
         }
-      } else if (row0 + row < p.n) {
+      } else if (row0 + row < p.out.n) {
         const float4 up = sum_of(p, from, at + 8);
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          store_gated<T>(p, lane_of(sum, e), lane_of(up, e), token0 + token, row0 + row + e);
+          store_gated<T>(p.out, lane_of(sum, e), lane_of(up, e), token0 + token, row0 + row + e);
       }
     }
   }
@@ -349,7 +307,7 @@ __global__ void __launch_bounds__(C::warps * 32) linear_flat_kernel(const __grid
   const int block0 = piece < p.pieces ? p.piece_block[piece] : 0;
   const int blocks = piece < p.pieces ? p.piece_block[piece + 1] - block0 : 0;
   const int64_t token0 = static_cast<int64_t>(blockIdx.y) * 8 * kTokens;
-  const int tokens = static_cast<int>(min(static_cast<int64_t>(8 * kTokens), p.m - token0));
+  const int tokens = static_cast<int>(min(static_cast<int64_t>(8 * kTokens), p.out.m - token0));
 
   // The stream of loads runs ahead of the stream of work, over all tiles of this cluster.
   const uint32_t ring_lane = ptx::shared_address(shared) + warp * kStages * Kernel::kSlot + lane * 16;

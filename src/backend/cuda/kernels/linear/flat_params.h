@@ -4,19 +4,16 @@
 #include <cstdint>
 
 #include "backend/cuda/kernels/linear/format.h"
+#include "backend/cuda/kernels/linear/output.h"
 
 namespace bora::cuda {
 
 struct FlatParams {
   const uint8_t* weights;
   const void* x;
-  void* y;
-  const void* bias;
-  const void* residual;
-  const float* channel_scale;
-  int64_t x_stride, y_stride, residual_stride;
+  int64_t x_stride;
+  LinearOut out;
   int64_t row_tile_bytes;
-  int32_t m, n, k;
   int32_t row_tiles;  // of 16 rows
   int32_t tiles;      // of a cluster
   int32_t cluster_log2;
@@ -25,7 +22,6 @@ struct FlatParams {
   int32_t x_rows;       // token rows in shared memory
   int32_t x_buffers;    // 1, or 2 when x is held in parts
   int32_t release_lead;
-  int32_t gate;
   int32_t pieces;
   int32_t piece_k[9];
   int32_t piece_block[9];

@@ -41,6 +41,9 @@ struct LinearArgs {
   int64_t residual_stride = 0;
   int64_t m = 0;
   Gate gate = Gate::kNone;
+  // Device memory for partial sums, 16-byte aligned: linear_workspace_bytes(device), zeroed once and then used by one
+  // stream's linears only. Null: forms that need it are not chosen.
+  void* workspace = nullptr;
 };
 
 // How the flat form (up to 64 rows a pass) is cut. Any choice gives the same bits.
@@ -63,10 +66,39 @@ FlatPlan plan_flat(const LinearWeights& weights, int64_t m, const DeviceInfo& de
 Result<FlatPlan> plan_flat_as(const LinearWeights& weights, int64_t m, const DeviceInfo& device,
                               const FlatPlan& wish);
 
+// How the tile form (sm_90a, any number of rows) is cut. Any choice gives the same bits as the flat form.
+struct TilePlan {
+  int32_t tokens = 0;   // of a tile: 8, 16, 32, 64, 128 or 192 (128 and more: prefill)
+  int32_t grid = 0;     // blocks; 0 = no plan
+  bool shares = false;  // tiles are shared between blocks piece by piece (needs the workspace)
+  int32_t run = 0;      // units (tile, piece) a block, the first longer_runs one more; shares only
+  int32_t longer_runs = 0;
+  int32_t published = 0;  // pieces that a block may publish
+};
+
+int64_t linear_workspace_bytes(const DeviceInfo& device);
+
+// A pure function of its arguments. `wish.tokens` and `wish.grid` are kept when not 0. Fails by name.
+Result<TilePlan> plan_tile_as(const LinearWeights& weights, int64_t m, const DeviceInfo& device, bool workspace,
+                              const TilePlan& wish);
+
+// The form that serves m rows best on this device.
+struct LinearPlan {
+  TilePlan tile;  // used when tile.grid > 0
+  FlatPlan flat;
+};
+LinearPlan plan_linear(const LinearWeights& weights, int64_t m, const DeviceInfo& device, bool workspace);
+
 Status check_linear(const LinearWeights& weights, const LinearArgs& args, const DeviceInfo& device);
 
 // Any number of rows. m = 0 launches nothing.
 Status linear_flat(const LinearWeights& weights, const LinearArgs& args, const FlatPlan& plan,
                    const DeviceInfo& device, const LaunchOn& on);
+
+Status linear_tile(const LinearWeights& weights, const LinearArgs& args, const TilePlan& plan,
+                   const DeviceInfo& device, const LaunchOn& on);
+// REQUIRES: the plan was made for at least as many rows of these weights, with the same device and workspace or none.
+Status linear(const LinearWeights& weights, const LinearArgs& args, const LinearPlan& plan, const DeviceInfo& device,
+              const LaunchOn& on);
 
 }  // namespace bora::cuda

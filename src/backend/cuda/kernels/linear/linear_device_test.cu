@@ -158,6 +158,20 @@ std::vector<uint16_t> run(const Problem& p, const Buffer& weights, const Buffer&
   return y.read16();
 }
 
+// The same in the tile form; the workspace is handed on dirty from launch to launch, as in an engine.
+std::vector<uint16_t> run_tile(const Problem& p, const Buffer& weights, const Buffer& x, int64_t m,
+                               const TilePlan& plan, const DeviceInfo& device, const Buffer& workspace) {
+  Buffer y(static_cast<size_t>(m * p.n * 2));
+  LinearWeights w{p.c.format, p.c.type, p.n, p.k, weights.get(), nullptr, nullptr};
+  LinearArgs a;
+  a.x = x.get(), a.x_stride = (p.k + 7) / 8 * 8, a.y = y.get(), a.y_stride = p.n, a.m = m;
+  a.workspace = workspace.get();
+  const Status status = linear_tile(w, a, plan, device, {});
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  return y.read16();
+}
+
 FlatPlan plan_of(const Problem& p, int64_t m, const DeviceInfo& device) {
   LinearWeights w;
   w.format = p.c.format, w.type = p.c.type, w.n = p.n, w.k = p.k;
@@ -240,6 +254,81 @@ TEST(LinearDevice, EveryCutGivesTheSameBits) {
         }
       }
       EXPECT_GT(cuts, 0);
+    }
+  }
+}
+
+// Forms, widths of tiles and runs of pieces: for every row the bits of the flat form.
+TEST(LinearDevice, TheTileFormHasTheBitsOfTheFlatForm) {
+  DEVICE_OR_SKIP(device);
+  if (!device.sm90()) GTEST_SKIP() << "compute capability 9.0 only";
+  const Buffer workspace(static_cast<size_t>(linear_workspace_bytes(device)), 0);
+  struct Shape {
+    int64_t n, k;
+  };
+  for (const Case& c : kCases) {
+    for (const Shape s : {Shape{208, 1280}, Shape{520, 4224}, Shape{33, 520}, Shape{100, 2056}, Shape{1312, 2048}}) {
+      const Problem p = make_problem(c, s.n, s.k, 31);
+      const std::vector<uint16_t> x = make_rows(p, 450, 32);
+      const Buffer weights(p.packed), rows(x);
+      const std::vector<uint16_t> all = run(p, weights, rows, 450, plan_of(p, 450, device), device);
+      LinearWeights w;
+      w.format = c.format, w.type = c.type, w.n = p.n, w.k = p.k;
+      int forms = 0;
+      for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 128, 193, 450}) {
+        for (const int grid : {0, 5, 13, 31}) {
+          for (const bool shares : {true, false}) {
+            TilePlan wish;
+            wish.grid = grid;
+            const Result<TilePlan> plan = plan_tile_as(w, m, device, shares, wish);
+            ASSERT_TRUE(plan.ok()) << plan.status().message();
+            if (shares && !plan->shares) continue;
+            ++forms;
+            const std::vector<uint16_t> y = run_tile(p, weights, rows, m, *plan, device, workspace);
+            ASSERT_TRUE(std::memcmp(y.data(), all.data(), y.size() * 2) == 0)
+                << c.name << " [" << p.n << ", " << p.k << "] m " << m << " tokens " << plan->tokens << " grid "
+                << plan->grid << " run " << plan->run << " shares " << shares;
+          }
+        }
+      }
+      EXPECT_GT(forms, 60);
+    }
+  }
+}
+
+TEST(LinearDevice, FusedTileFormsEqualTheFlatOnes) {
+  DEVICE_OR_SKIP(device);
+  if (!device.sm90()) GTEST_SKIP() << "compute capability 9.0 only";
+  const Problem p = make_problem(kCases[0], 320, 640, 41);
+  const Buffer weights(p.packed), rows(make_rows(p, 150, 42)), bias(make_rows(p, 1, 43));
+  std::vector<float> scales;
+  for (int i = 0; i < 320; ++i) scales.push_back(0.5f + static_cast<float>(i) / 320);
+  const Buffer channel(scales);
+  const Buffer workspace(static_cast<size_t>(linear_workspace_bytes(device)), 0);
+  const std::vector<uint16_t> residual = make_rows(p, 150, 44);
+  for (const int64_t m : {1, 5, 16, 40, 64, 150}) {
+    for (const bool gated : {false, true}) {
+      std::vector<uint16_t> y[2];
+      for (const bool tile : {false, true}) {
+        const Buffer out(residual);
+        LinearWeights w{p.c.format, p.c.type, p.n, p.k, weights.get(), static_cast<const float*>(channel.get()),
+                        bias.get()};
+        LinearArgs a;
+        a.x = rows.get(), a.x_stride = p.k, a.y = out.get(), a.y_stride = p.n, a.m = m;
+        a.workspace = workspace.get();
+        if (gated)
+          a.gate = Gate::kSilu;
+        else
+          a.residual = out.get(), a.residual_stride = p.n;
+        const Result<TilePlan> plan = plan_tile_as(w, m, device, true, {});
+        ASSERT_TRUE(plan.ok());
+        const Status status = tile ? linear_tile(w, a, *plan, device, {})
+                                   : linear_flat(w, a, plan_of(p, m, device), device, {});
+        ASSERT_TRUE(status.ok()) << status.message();
+        ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+        y[tile] = out.read16();
+      }
+      EXPECT_EQ(y[0], y[1]) << "m " << m << " gated " << gated;
     }
   }
 }
