@@ -20,9 +20,18 @@ constexpr int kSteps = 8;  // float4 a thread in flight
 constexpr int kRounds = 2;
 constexpr int kChunk = kThreads * kSteps * kRounds * 4;
 
+__device__ __forceinline__ float logit(const float* at) { return *at; }
+__device__ __forceinline__ float logit(const __nv_bfloat16* at) { return __bfloat162float(*at); }
+__device__ __forceinline__ float4 logits4(const float* at) { return *reinterpret_cast<const float4*>(at); }
+__device__ __forceinline__ float4 logits4(const __nv_bfloat16* at) {
+  const uint2 v = *reinterpret_cast<const uint2*>(at);
+  return make_float4(__uint_as_float(v.x << 16), __uint_as_float(v.x & 0xFFFF0000u), __uint_as_float(v.y << 16),
+                     __uint_as_float(v.y & 0xFFFF0000u));
+}
+
 // kNoise: rows that sample from the whole vocabulary get Gumbel noise first; rows that truncate are left to
 // sample_kernel.
-template <bool kNoise>
+template <bool kNoise, typename L>
 __global__ void __launch_bounds__(kThreads, 4)
     argmax_kernel(const __grid_constant__ ArgmaxArgs p, const SampleParams* params) {
   __shared__ uint64_t scratch[32];
@@ -37,7 +46,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     noisy = q.temperature > 0.0f && q.top_k != 1;
     if (noisy) inverse_t = 1.0f / q.temperature;
   }
-  const float* row = p.logits + int64_t{blockIdx.y} * p.row_stride;
+  const L* row = static_cast<const L*>(p.logits) + int64_t{blockIdx.y} * p.row_stride;
   float best_value = __int_as_float(0xff800000);
   int best_index = -1;
 #pragma unroll 1
@@ -49,11 +58,11 @@ __global__ void __launch_bounds__(kThreads, 4)
       const int at = begin + (s * kThreads + threadIdx.x) * 4;
       x[s] = make_float4(best_value, best_value, best_value, best_value);  // never greater
       if (at + 4 <= p.vocab) {
-        x[s] = *reinterpret_cast<const float4*>(row + at);
+        x[s] = logits4(row + at);
       } else if (at < p.vocab) {
-        x[s].x = row[at];
-        if (at + 1 < p.vocab) x[s].y = row[at + 1];
-        if (at + 2 < p.vocab) x[s].z = row[at + 2];
+        x[s].x = logit(row + at);
+        if (at + 1 < p.vocab) x[s].y = logit(row + at + 1);
+        if (at + 2 < p.vocab) x[s].z = logit(row + at + 2);
       }
     }
 #pragma unroll
@@ -95,7 +104,8 @@ Status launch_argmax(const ArgmaxArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("argmax", "rows", a.rows, 1, 65535));
   BORA_TRY(check_size("argmax", "vocab", a.vocab, 1, 1 << 24));
   BORA_TRY(check_stride("argmax", "row_stride", a.row_stride, 4));
-  return launch("argmax", argmax_kernel<false>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, a,
+  const auto kernel = a.type == LogitsType::kF32 ? argmax_kernel<false, float> : argmax_kernel<false, __nv_bfloat16>;
+  return launch("argmax", kernel, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on, a,
                 static_cast<const SampleParams*>(nullptr));
 }
 
@@ -108,8 +118,8 @@ Status launch_sample(const SampleArgs& a, const LaunchOn& on) {
   BORA_TRY(check_size("sample", "vocab", a.vocab, 1, 262144));
   BORA_TRY(check_stride("sample", "row_stride", a.row_stride, 4));
   const ArgmaxArgs whole{a.logits, a.row_stride, a.rows, a.vocab, a.ids, a.scratch};
-  BORA_TRY(launch("sample", argmax_kernel<true>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads}, on,
-                  whole, a.params));
+  BORA_TRY(launch("sample", argmax_kernel<true, float>, Grid{dim3((a.vocab + kChunk - 1) / kChunk, a.rows), kThreads},
+                  on, whole, a.params));
   return launch_sample_truncated(a, on);
 }
 

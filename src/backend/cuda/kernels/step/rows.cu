@@ -49,6 +49,30 @@ __global__ void add_kernel(const __grid_constant__ AddArgs p) {
   store8(static_cast<T*>(p.out) + at, a);
 }
 
+template <typename T>
+__global__ void widen_kernel(const __grid_constant__ WidenArgs p) {
+  ptx::wait_for_producers();
+  ptx::release_dependents();
+  const int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * 8;
+  if (at >= p.count) return;
+  float x[8];
+  load8(x, static_cast<const T*>(p.in) + at);
+  *reinterpret_cast<float4*>(p.out + at) = make_float4(x[0], x[1], x[2], x[3]);
+  *reinterpret_cast<float4*>(p.out + at + 4) = make_float4(x[4], x[5], x[6], x[7]);
+}
+
+__global__ void advance_kernel(const __grid_constant__ AdvanceArgs p, int32_t block_shift) {
+  ptx::wait_for_producers();
+  ptx::release_dependents();
+  const int row = blockIdx.x * kThreads + threadIdx.x;
+  if (row >= p.rows) return;
+  const int32_t at = p.pos[row] + 1;
+  p.pos[row] = at;
+  p.kv_len[row] = at + 1;
+  const int32_t block = p.table[int64_t{row} * p.table_stride + (at >> block_shift)];
+  p.slot[row] = (block << block_shift) + (at & (p.block_tokens - 1));
+}
+
 template <Activation kAct>
 __device__ __forceinline__ float activate(float x) {
   if constexpr (kAct == Activation::kSilu) return x / (1.0f + exp2f(-x * kLog2e));
@@ -125,6 +149,32 @@ Status launch_add(const AddArgs& a, const LaunchOn& on) {
   const Grid grid{dim3(static_cast<unsigned>((a.count / 8 + kThreads - 1) / kThreads)), kThreads};
   return a.dtype == DType::kBF16 ? launch("add", add_kernel<__nv_bfloat16>, grid, on, a)
                                  : launch("add", add_kernel<__half>, grid, on, a);
+}
+
+Status launch_widen(const WidenArgs& a, const LaunchOn& on) {
+  BORA_TRY(check_half("widen", a.dtype));
+  BORA_TRY(check_pointer("widen", "in", a.in));
+  BORA_TRY(check_pointer("widen", "out", a.out));
+  BORA_TRY(check_size("widen", "count", a.count, 8, int64_t{1} << 38));
+  const Grid grid{dim3(static_cast<unsigned>((a.count / 8 + kThreads - 1) / kThreads)), kThreads};
+  return a.dtype == DType::kBF16 ? launch("widen", widen_kernel<__nv_bfloat16>, grid, on, a)
+                                 : launch("widen", widen_kernel<__half>, grid, on, a);
+}
+
+Status launch_advance(const AdvanceArgs& a, const LaunchOn& on) {
+  BORA_TRY(check_pointer("advance", "pos", a.pos));
+  BORA_TRY(check_pointer("advance", "kv_len", a.kv_len));
+  BORA_TRY(check_pointer("advance", "slot", a.slot));
+  BORA_TRY(check_pointer("advance", "table", a.table));
+  BORA_TRY(check_size("advance", "rows", a.rows, 1, 1 << 20));
+  BORA_TRY(check_size("advance", "table_stride", a.table_stride, 1, 1 << 30));
+  BORA_TRY(check_size("advance", "block_tokens", a.block_tokens, 16, 1 << 16));
+  if ((a.block_tokens & (a.block_tokens - 1)) != 0)
+    return invalid_argument("advance: block_tokens is no power of two");
+  int32_t shift = 0;
+  while ((1 << shift) < a.block_tokens) ++shift;
+  const Grid grid{dim3(static_cast<unsigned>((a.rows + kThreads - 1) / kThreads)), kThreads};
+  return launch("advance", advance_kernel, grid, on, a, shift);
 }
 
 Status launch_activation(const ActivationArgs& a, const LaunchOn& on) {

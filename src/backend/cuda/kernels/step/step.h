@@ -96,6 +96,25 @@ struct AddArgs {
 };
 Status launch_add(const AddArgs& args, const LaunchOn& on);
 
+// out = in as float32: logits of a 16-bit head for the sampler.
+struct WidenArgs {
+  DType dtype = DType::kBF16;
+  const void* in = nullptr;
+  float* out = nullptr;
+  int64_t count = 0;  // a multiple of 8
+};
+Status launch_widen(const WidenArgs& args, const LaunchOn& on);
+
+// The next decode step of sequences of one row each: pos += 1, kv_len = pos + 1, slot = where that position lies.
+struct AdvanceArgs {
+  int32_t* pos = nullptr;          // [rows]
+  int32_t* kv_len = nullptr;       // [rows]
+  int32_t* slot = nullptr;         // [rows]
+  const int32_t* table = nullptr;  // [rows, table_stride] block ids
+  int32_t table_stride = 0, rows = 0, block_tokens = 16;
+};
+Status launch_advance(const AdvanceArgs& args, const LaunchOn& on);
+
 // out[r, :] = in[rows[r], :].
 struct GatherArgs {
   DType dtype = DType::kBF16;
@@ -153,14 +172,17 @@ struct CountArgs {
 };
 Status launch_count_tokens(const CountArgs& args, const LaunchOn& on);
 
+enum class LogitsType : uint8_t { kF32, kBF16 };
+
 // ids[r] = the largest logit's index, the lowest among equals; NaN counts as -inf. `scratch` holds rows x 16
 // bytes, zeroed once by the caller; the kernel leaves it zeroed.
 struct ArgmaxArgs {
-  const float* logits = nullptr;
+  const void* logits = nullptr;
   int64_t row_stride = 0;
   int32_t rows = 0, vocab = 0;
   int32_t* ids = nullptr;
   void* scratch = nullptr;
+  LogitsType type = LogitsType::kF32;
 };
 Status launch_argmax(const ArgmaxArgs& args, const LaunchOn& on);
 

@@ -298,6 +298,46 @@ int reference_sample(const float* x, int vocab, const SampleParams& q, double* m
   return winner;
 }
 
+TEST_F(StepDevice, ArgmaxOfHalfLogitsAndWiden) {
+  for (int vocab : {1, 3, 1000, 128256}) {
+    const int rows = 5, stride = (vocab + 7) / 8 * 8;
+    const Half logits = random_half(static_cast<size_t>(rows) * stride, 77, DType::kBF16, 3);
+    DeviceArray<uint16_t> d(logits);
+    DeviceArray<float> wide(logits.size());
+    DeviceArray<int32_t> ids(rows);
+    DeviceArray<uint64_t> scratch(std::vector<uint64_t>(rows * 2, 0));
+    ArgmaxArgs a{d.get(), stride, rows, vocab, ids.get(), scratch.get(), LogitsType::kBF16};
+    check(launch_argmax(a, {}));
+    check(launch_widen({DType::kBF16, d.get(), wide.get(), static_cast<int64_t>(logits.size())}, {}));
+    synchronize();
+    const std::vector<int32_t> got = ids.host();
+    const std::vector<float> same = wide.host();
+    for (int r = 0; r < rows; ++r) {
+      int best = 0;
+      for (int i = 1; i < vocab; ++i) {
+        if (decode(logits[r * stride + i], DType::kBF16) > decode(logits[r * stride + best], DType::kBF16)) best = i;
+      }
+      EXPECT_EQ(got[r], best) << "vocab " << vocab << " row " << r;
+    }
+    for (size_t i = 0; i < logits.size(); ++i) ASSERT_EQ(same[i], decode(logits[i], DType::kBF16)) << i;
+  }
+}
+
+TEST_F(StepDevice, Advance) {
+  const std::vector<int32_t> table = {7, 3, 9, 4, 1, 8};  // [2, 3]
+  DeviceArray<int32_t> dtable(table), pos(std::vector<int32_t>{14, 31}), len(2), slot(2);
+  const auto step = [&] {
+    check(launch_advance({pos.get(), len.get(), slot.get(), dtable.get(), 3, 2, 16}, {}));
+    synchronize();
+  };
+  step();
+  EXPECT_EQ(pos.host(), (std::vector<int32_t>{15, 32}));
+  EXPECT_EQ(len.host(), (std::vector<int32_t>{16, 33}));
+  EXPECT_EQ(slot.host(), (std::vector<int32_t>{7 * 16 + 15, 8 * 16}));
+  step();
+  EXPECT_EQ(slot.host(), (std::vector<int32_t>{3 * 16, 8 * 16 + 1}));
+}
+
 TEST_F(StepDevice, SampleAgainstTheDefinition) {
   int compared = 0, unclear = 0;
   for (int vocab : {1, 7, 1000, 128256}) {
