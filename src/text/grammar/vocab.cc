@@ -81,8 +81,8 @@ void TokenTrie::build(std::vector<Entry> entries) {
     }
     for (size_t i = common; i < e.bytes.size(); ++i) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back(
-          {0, static_cast<uint32_t>(tokens_.size()), kNoBytes, static_cast<uint16_t>(i + 1), static_cast<uint8_t>(e.bytes[i])});
+      nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), kNoBytes, static_cast<uint16_t>(i + 1),
+                        static_cast<uint8_t>(e.bytes[i])});
     }
     tokens_.push_back(e.token);
     last = e.bytes;
@@ -105,7 +105,8 @@ void TokenTrie::list_bytes() {
     }
     if (nodes_[i].end - i - 1 < kWideNodes) continue;
     nodes_[i].below = static_cast<uint32_t>(list_starts_.size() - 1);
-    for (auto [from, to] : {std::pair{128, 256}, std::pair{0, 48}, std::pair{91, 97}, std::pair{48, 91}, std::pair{97, 128}}) {
+    for (auto [from, to] :
+         {std::pair{128, 256}, std::pair{0, 48}, std::pair{91, 97}, std::pair{48, 91}, std::pair{97, 128}}) {
       for (int b = from; b < to; ++b) {
         if ((mine[static_cast<size_t>(b) / 64] >> (b % 64) & 1) != 0) byte_lists_.push_back(static_cast<uint8_t>(b));
       }
