@@ -76,6 +76,7 @@ class Engine {
     Range items;
     bool accept = false;
     bool ws = false;
+    bool open_string = false;  // an item is in the home state of a string without a longest length
     std::unique_ptr<uint32_t[]> row;
     std::unique_ptr<Mask> mask;
   };
@@ -127,6 +128,7 @@ class Engine {
   std::vector<std::pair<Item, uint32_t>> visited_;  // open addressing, entries of this stamp count
   uint32_t visited_count_ = 0;
   uint32_t stamp_ = 0;
+  std::vector<int32_t> found_;  // tokens of the mask being made; kept, because fresh pages cost more than the walk
   bool accept_ = false;
   bool ws_ = false;
 };

@@ -31,7 +31,14 @@ void Engine::walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::v
   if (from == kDeadConfig) return;
   const std::vector<TrieNode>& nodes = trie.nodes();
   std::vector<ConfigId> path(GrammarVocab::kMaxTokenBytes + 1);
-  auto add = [&chars, out](const TrieToken* tokens, size_t count) {
+  const bool any = chars.min == 0 && chars.max == UINT32_MAX;
+  auto add = [&chars, any, out](const TrieToken* tokens, size_t count) {
+    if (any) {
+      const size_t before = out->size();
+      out->resize(before + count);
+      for (size_t t = 0; t < count; ++t) (*out)[before + t] = tokens[t].id;
+      return;
+    }
     for (size_t t = 0; t < count; ++t) {
       if (tokens[t].chars >= chars.min && tokens[t].chars <= chars.max) out->push_back(tokens[t].id);
     }
@@ -47,8 +54,10 @@ void Engine::walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::v
     }
     path[node.depth] = to;
     add(trie.tokens(i), trie.token_count(i));
-    if (node.below != TokenTrie::kNoBytes && loops(to, trie.bytes_below(node))) {
-      add(trie.tokens(i + 1), trie.tokens_below(i));
+    bool whole = node.in_string && configs_[to].open_string;
+    whole = whole || (node.below != TokenTrie::kNoBytes && loops(to, trie.bytes_below(node)));
+    if (whole) {
+      if (node.end > i + 1) add(trie.tokens(i + 1), trie.tokens_below(i));
       i = node.end;
       continue;
     }
@@ -59,6 +68,7 @@ void Engine::walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::v
 std::unique_ptr<Engine::Mask> Engine::compute_mask(ConfigId id, const GrammarVocab& vocab) {
   auto mask = std::make_unique<Mask>();
   mask->vocab = &vocab;
+  found_.clear();
   constexpr CharLimits kAny{0, UINT32_MAX};
   std::vector<Item> strings;
   bool ws = false;
@@ -76,19 +86,20 @@ std::unique_ptr<Engine::Mask> Engine::compute_mask(ConfigId id, const GrammarVoc
     uint32_t most = n.b == kUnbounded ? UINT32_MAX : n.b - count;
     mask->parts.push_back({&loop, most});
     CharLimits limits{n.a > count ? n.a - count : 0, most};
-    if (limits.min <= loop.max_chars) walk(loop.leaving, close_one(n.next, item.stack), limits, &mask->extra);
+    if (limits.min <= loop.max_chars) walk(loop.leaving, close_one(n.next, item.stack), limits, &found_);
   }
   if (ws) {
     mask->parts.push_back({&vocab.ws, UINT32_MAX});
-    walk(vocab.ws.leaving, step(only(id, true), ' '), kAny, &mask->extra);
+    walk(vocab.ws.leaving, step(only(id, true), ' '), kAny, &found_);
   }
-  walk(vocab.trie, ws || !strings.empty() ? only(id, false) : id, kAny, &mask->extra);
-  if (mask->extra.size() > 2048) {
+  walk(vocab.trie, ws || !strings.empty() ? only(id, false) : id, kAny, &found_);
+  if (found_.size() > 2048) {
     mask->dense.assign(vocab.words, 0);
-    for (int32_t t : mask->extra) mask->dense[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
-    mask->extra = {};
+    uint32_t* dense = mask->dense.data();
+    for (int32_t t : found_) dense[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
+  } else {
+    mask->extra.assign(found_.begin(), found_.end());
   }
-  mask->extra.shrink_to_fit();
   bytes_ += sizeof(Mask) + mask->extra.size() * 4 + mask->dense.size() * 4;
   return mask;
 }
