@@ -106,6 +106,14 @@ class Engine {
   std::unique_ptr<Mask> compute_mask(ConfigId id, const GrammarVocab& vocab);
   bool loops(ConfigId id, std::span<const uint8_t> bytes);
   void walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::vector<int32_t>* out);
+  // Nodes [begin, end) of a trie; `add_in_string`: also the tokens that are known to stay inside a string.
+  struct Stretch {
+    size_t begin;
+    size_t end;
+    bool add_in_string;
+  };
+  void walk_nodes(const TokenTrie& trie, Stretch part, ConfigId from, CharLimits chars, std::vector<int32_t>* out);
+  bool walk_as_string(ConfigId from, const GrammarVocab& vocab, Mask* mask);
   ConfigId only(ConfigId id, bool ws);
   const Item* items(const Config& c) const { return items_pool_.data() + c.items.first; }
 

@@ -88,7 +88,8 @@ void TokenTrie::build(std::vector<Entry> entries) {
     last = e.bytes;
   }
   for (uint32_t open : path) nodes_[open].end = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), kNoBytes, 0, 0, false});
+  const auto last_end = static_cast<uint32_t>(nodes_.size() + 1);
+  nodes_.push_back({last_end, static_cast<uint32_t>(tokens_.size()), kNoBytes, 0, 0, false});
   list_bytes();
   mark_in_string();
 }
