@@ -335,6 +335,7 @@ TEST(Pick, ATargetIsScoredAndWritesNothing) {
   c->p.repetition_penalty = 1.3f;
   c->p.logprobs = 2;
   c->mask.clear();
+  for (size_t i = 0; i < c->logits.size(); ++i) c->logits[i] = static_cast<float>(normal(&rng));
   c->history = {1, 2, 3};
   c->prompt = 3;
   const Bench::Out want = bench.run(*c);

@@ -137,7 +137,7 @@ void mirostat(Row& r, const Input& in, const Params& p, double temperature) {
       r.near(over);
       if (over > 0) break;
     }
-    r.c.resize(n);
+    r.cut(n);
   }
   r.normalize();
 }
