@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <random>
+#include <thread>
 
 #include "app/backends.h"
 #include "app/sequence.h"
@@ -353,6 +356,87 @@ TEST_P(CpuPicks, AmongOthersThatComeAndGo) {
       }
     }
   }
+}
+
+// One sequence of one row a step, for what launch refuses.
+struct Small {
+  explicit Small(device::Device& device, Loaded& loaded, int32_t in_flight) {
+    device::Bounds b = bounds_for(loaded.model.graph, 64, 8, 1);
+    b.in_flight = in_flight;
+    b.histories = 2;
+    program = *device.compile(loaded.model.graph, b, {loaded.weights.get(), loaded.model.bindings});
+    stream = *device.stream();
+    pick.params = &greedy;
+    table.resize(static_cast<size_t>(b.pages));
+    for (int32_t i = 0; i < b.pages; ++i) table[static_cast<size_t>(i)] = i;
+    patch.tokens = patch.seqs = 1;
+    patch.ids = {&id, 1};
+    patch.pos = patch.seq = patch.rows = {&zero, 1};
+    patch.seq_begin = begin;
+    patch.kv_len = {&one, 1};
+    for (size_t g = 0; g < loaded.model.graph.groups.size(); ++g) patch.groups.push_back({table, {&zero, 1}, {}, {}});
+    patch.picks = {&pick, 1};
+  }
+  Code launch(std::string_view entry, device::StepId step) {
+    patch.id = step;
+    return program->launch(entry, patch, *stream).code();
+  }
+  std::unique_ptr<device::Program> program;
+  std::unique_ptr<device::Stream> stream;
+  device::StepPatch patch;
+  device::StepResult result;
+  device::PickRow pick;
+  ir::PickParams greedy;
+  std::vector<int32_t> table;
+  int32_t id = 1, zero = 0, one = 1, begin[2] = {0, 1}, from = 0;
+};
+
+TEST_P(CpuPicks, LaunchRefusesWhatIsOutOfOrder) {
+  Small s(*device_, *loaded_, 2);
+  EXPECT_EQ(s.launch("nothing", 1), Code::kNotFound);
+  EXPECT_EQ(s.launch("pick", 1), Code::kFailedPrecondition);  // before its forward
+  EXPECT_EQ(s.program->collect(1, &s.result).code(), Code::kFailedPrecondition);
+  s.patch.ids_from = {&s.from, 1};
+  EXPECT_EQ(s.launch("forward", 1), Code::kOutOfRange);  // no step before
+  s.patch.ids_from = {};
+  ASSERT_EQ(s.launch("forward", 1), Code::kOk);
+  s.patch.ids_from = {&s.from, 1};
+  EXPECT_EQ(s.launch("forward", 2), Code::kOutOfRange);  // its step picks nothing yet
+  ASSERT_EQ(s.launch("pick", 1), Code::kOk);
+  EXPECT_EQ(s.launch("pick", 1), Code::kFailedPrecondition);  // twice
+  s.from = 1;
+  EXPECT_EQ(s.launch("forward", 2), Code::kOutOfRange);
+  s.from = 0;
+  ASSERT_EQ(s.launch("forward", 2), Code::kOk);
+  EXPECT_EQ(s.launch("forward", 3), Code::kFailedPrecondition);  // two are in flight
+  EXPECT_EQ(s.program->collect(2, &s.result).code(), Code::kFailedPrecondition);
+  ASSERT_TRUE(s.program->collect(1, &s.result).ok());
+  ASSERT_EQ(s.result.rows.size(), 1u);
+  EXPECT_GE(s.result.rows[0].id, 0);
+  ASSERT_TRUE(s.program->collect(2, &s.result).ok());
+  EXPECT_TRUE(s.result.rows.empty());
+}
+
+TEST_P(CpuPicks, AnIdleProgramTakesNoTime) {
+  Small s(*device_, *loaded_, 1);
+  ASSERT_EQ(s.launch("forward", 1), Code::kOk);
+  ASSERT_TRUE(s.program->collect(1, &s.result).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::clock_t before = std::clock();  // of the whole process
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.02);
+}
+
+TEST_P(CpuPicks, ThePlanCountsHistories) {
+  device::Bounds b = bounds_for(loaded_->model.graph, 64, 8, 1);
+  const uint64_t without = device_->plan(loaded_->model.graph, loaded_->model.bindings, b)->workspace;
+  b.histories = 1;
+  const uint64_t one = device_->plan(loaded_->model.graph, loaded_->model.bindings, b)->workspace;
+  b.histories = 1025;
+  const uint64_t many = device_->plan(loaded_->model.graph, loaded_->model.bindings, b)->workspace;
+  EXPECT_GT(one, without);
+  // A slot: a token and mirostat's 8 bytes a position, and their ends.
+  EXPECT_EQ((many - one + 4095) / 4096, (1024 * (65 * 4 + 66 * 8) + 4095) / 4096);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, CpuPicks,
