@@ -231,7 +231,7 @@ class FakeProgram : public Program {
         BORA_TRY(check_history(row, prefix));
         r.id = token_after(options_, prefix, *row.params, row.position, row.prompt);
         if (control_.nan_at >= 0 && control_.steps >= control_.nan_at) r.id = -1;
-        histories_[static_cast<size_t>(row.slot)].push_back(r.id);
+        histories_[static_cast<size_t>(row.slot)].push_back(std::max(0, r.id));  // as a row that continues reads it
       }
       r.first = static_cast<int32_t>(out->top.size());
       if (row.params->logprobs >= 0) {

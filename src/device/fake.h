@@ -31,10 +31,10 @@ struct FakeControl {
 struct FakeOptions {
   int32_t vocab = 64;
   uint64_t model = 1;  // another number, other answers
-  MemoryPlan plan;     // what plan() says, states apart
+  MemoryPlan plan = {};  // what plan() says, states apart
   uint64_t block_bytes = 1024;
   // Replaces the token function; the prefix hash covers all ids below `position`.
-  std::function<int32_t(uint64_t prefix, const ir::PickParams& params, int32_t position, int32_t prompt)> next;
+  std::function<int32_t(uint64_t prefix, const ir::PickParams& params, int32_t position, int32_t prompt)> next = {};
 };
 
 // `control` outlives the device and its programs.
