@@ -17,6 +17,18 @@ bool overlaps(const Program& p, const Node& n, uint32_t lo, uint32_t hi) {
   return std::max(lo, n.a) <= std::min(hi, n.b);
 }
 
+// Whether the set holds every code point of [lo, hi].
+bool covers(const Program& p, const Node& n, uint32_t lo, uint32_t hi) {
+  if (!n.is_class) return n.a <= lo && hi <= n.b;
+  const std::vector<CodeSpan>& spans = p.classes[n.a].spans();
+  auto at = std::lower_bound(spans.begin(), spans.end(), hi, [](const CodeSpan& s, uint32_t c) { return s.hi < c; });
+  return at != spans.end() && at->lo <= lo && hi <= at->hi;
+}
+
+// In place of the length: any continuation bytes finish a member, so the value so far does not matter. Prefixes of a
+// wide class share their states by that.
+constexpr uint32_t kFree = 7;
+
 constexpr uint32_t pack(uint32_t mode, uint32_t left, uint32_t high, uint32_t value) {
   return mode << 29 | left << 26 | high << 16 | value;
 }
@@ -34,6 +46,9 @@ CharStep utf8_state(const Program& p, const Node& n, uint32_t left, uint32_t len
   uint32_t lo = std::max(value << (6 * left), kLeast[length]);
   uint32_t hi = std::min((value + 1) << (6 * left), kMaxCodePoint + 1) - 1;
   if (!overlaps(p, n, lo, hi)) return {CharStep::kNone, 0};
+  // Not where the next byte is itself limited (overlong forms, the last plane).
+  const bool whole = value << (6 * left) >= kLeast[length] && ((value + 1) << (6 * left)) - 1 <= kMaxCodePoint;
+  if (whole && covers(p, n, lo, hi)) return {CharStep::kPartial, pack_utf8(left, kFree, 0)};
   return {CharStep::kPartial, pack_utf8(left, length, value)};
 }
 
@@ -122,6 +137,10 @@ CharStep char_step(const Program& p, const Node& n, uint32_t aux, uint8_t byte) 
       return first_byte(p, n, byte);
     case kUtf8:
       if (byte < 0x80 || byte > 0xBF) break;
+      if ((aux >> 21 & 7) == kFree) {
+        if (left == 1) return {CharStep::kDone, 0};
+        return {CharStep::kPartial, pack_utf8(left - 1, kFree, 0)};
+      }
       return utf8_state(p, n, left - 1, aux >> 21 & 7, (aux & 0x1FFFFF) << 6 | (byte & 0x3F));
     case kEscape:
       return escaped(p, n, byte);

@@ -207,6 +207,10 @@ ConfigId Engine::intern_config() {
   c.items = {static_cast<uint32_t>(items_pool_.size()), static_cast<uint32_t>(out_.size())};
   c.accept = accept_;
   c.ws = ws_;
+  c.open_string = std::any_of(out_.begin(), out_.end(), [this](const Item& i) {
+    const Node& n = program_.nodes[i.node];
+    return n.kind == NodeKind::kString && n.b == kUnbounded && (i.aux & 31) == kStringHome;
+  });
   items_pool_.insert(items_pool_.end(), out_.begin(), out_.end());
   config_ids_.emplace(h, id);
   bytes_ += out_.size() * sizeof(Item) + sizeof(Config) + 40;

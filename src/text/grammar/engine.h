@@ -76,6 +76,7 @@ class Engine {
     Range items;
     bool accept = false;
     bool ws = false;
+    bool open_string = false;  // an item is in the home state of a string without a longest length
     std::unique_ptr<uint32_t[]> row;
     std::unique_ptr<Mask> mask;
   };
@@ -105,6 +106,14 @@ class Engine {
   std::unique_ptr<Mask> compute_mask(ConfigId id, const GrammarVocab& vocab);
   bool loops(ConfigId id, std::span<const uint8_t> bytes);
   void walk(const TokenTrie& trie, ConfigId from, CharLimits chars, std::vector<int32_t>* out);
+  // Nodes [begin, end) of a trie; `add_in_string`: also the tokens that are known to stay inside a string.
+  struct Stretch {
+    size_t begin;
+    size_t end;
+    bool add_in_string;
+  };
+  void walk_nodes(const TokenTrie& trie, Stretch part, ConfigId from, CharLimits chars, std::vector<int32_t>* out);
+  bool walk_as_string(ConfigId from, const GrammarVocab& vocab, Mask* mask);
   ConfigId only(ConfigId id, bool ws);
   const Item* items(const Config& c) const { return items_pool_.data() + c.items.first; }
 
@@ -127,6 +136,7 @@ class Engine {
   std::vector<std::pair<Item, uint32_t>> visited_;  // open addressing, entries of this stamp count
   uint32_t visited_count_ = 0;
   uint32_t stamp_ = 0;
+  std::vector<int32_t> found_;  // tokens of the mask being made; kept, because fresh pages cost more than the walk
   bool accept_ = false;
   bool ws_ = false;
 };

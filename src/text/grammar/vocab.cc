@@ -82,14 +82,16 @@ void TokenTrie::build(std::vector<Entry> entries) {
     for (size_t i = common; i < e.bytes.size(); ++i) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
       nodes_.push_back({0, static_cast<uint32_t>(tokens_.size()), kNoBytes, static_cast<uint16_t>(i + 1),
-                        static_cast<uint8_t>(e.bytes[i])});
+                        static_cast<uint8_t>(e.bytes[i]), false});
     }
     tokens_.push_back(e.token);
     last = e.bytes;
   }
   for (uint32_t open : path) nodes_[open].end = static_cast<uint32_t>(nodes_.size());
-  nodes_.push_back({static_cast<uint32_t>(nodes_.size() + 1), static_cast<uint32_t>(tokens_.size()), kNoBytes, 0, 0});
+  const auto last_end = static_cast<uint32_t>(nodes_.size() + 1);
+  nodes_.push_back({last_end, static_cast<uint32_t>(tokens_.size()), kNoBytes, 0, 0, false});
   list_bytes();
+  mark_in_string();
 }
 
 void TokenTrie::list_bytes() {
@@ -112,6 +114,20 @@ void TokenTrie::list_bytes() {
       }
     }
     list_starts_.push_back(static_cast<uint32_t>(byte_lists_.size()));
+  }
+}
+
+// Backwards: bit s of a node says that no text below leaves a string whose state at the node is s.
+void TokenTrie::mark_in_string() {
+  std::vector<uint32_t> stays(nodes_.size(), (1u << kStringStates) - 1);
+  for (size_t i = count(); i-- > 0;) {
+    for (size_t child = i + 1; child < nodes_[i].end; child = nodes_[child].end) {
+      for (size_t s = 0; s < kStringStates; ++s) {
+        const int next = kStringTable[s][nodes_[child].byte];
+        if (next < 0 || (stays[child] >> next & 1) == 0) stays[i] &= ~(1u << s);
+      }
+    }
+    nodes_[i].in_string = (stays[i] >> kStringHome & 1) != 0;
   }
 }
 

@@ -21,6 +21,7 @@ struct TrieNode {
   uint32_t below;  // index of the list of bytes that occur in the subtree, or kNoBytes (small subtrees)
   uint16_t depth;  // of children of the root: 1
   uint8_t byte;
+  bool in_string;  // from the home state of a JSON string on, everything below stays inside
 };
 
 struct TrieToken {
@@ -52,6 +53,7 @@ class TokenTrie {
 
  private:
   void list_bytes();
+  void mark_in_string();
 
   std::vector<TrieNode> nodes_;
   std::vector<TrieToken> tokens_;

@@ -120,6 +120,45 @@ TEST(GrammarWalk, MaskEqualsAccept) {
   EXPECT_GT(checked, 5000);
 }
 
+// States that let nearly every token through take whole parts of the token trie at once: there, every single token is
+// compared with what accept_token says.
+TEST(GrammarWalk, WideMasksEqualAcceptForEveryToken) {
+  const TestVocab& vocab = llama();
+  if (vocab.bytes.empty()) GTEST_SKIP() << "fixture data/tokenizers/llama3_1 is absent";
+  struct Case {
+    const char* source;  // a schema, or GBNF
+    const char* before;
+    size_t allowed_min;
+  };
+  const Case kCases[] = {
+      {R"({"type":"object","properties":{"abc":{},"a\"c":{},"\u00e9t\u00e9":{}}})", "{\"", 100000},
+      {R"({"type":"object","properties":{"abc":{},"a\"c":{},"\u00e9t\u00e9":{}}})", "{\"a", 100000},
+      {R"({"type":"object","properties":{"abc":{}}})", "{\"\xE4", 50},
+      {R"({"type":"string","pattern":"^[^x]+$"})", "\"", 80000},
+      {R"({"type":"string","pattern":"^.+;"})", "\"a", 100000},
+      {"root ::= [^x]*", "", 80000},
+      {"root ::= [^\u4e2d]*", "\xE4", 50}};
+  std::vector<uint32_t> mask(vocab.words());
+  for (const Case& c : kCases) {
+    auto grammar = c.source[0] == '{' ? compile_json_schema(*Json::parse(c.source), {}) : compile_ebnf(c.source, {});
+    ASSERT_TRUE(grammar.ok()) << c.source << ": " << grammar.status().message();
+    auto matcher = (*grammar)->matcher(vocab.vocab);
+    ASSERT_TRUE(matcher->accept_text(c.before)) << c.source;
+    matcher->fill_mask(mask);
+    size_t allowed = 0;
+    size_t wrong = 0;
+    for (int32_t id = 0; id < static_cast<int32_t>(vocab.bytes.size()); ++id) {
+      if (id == vocab.end_id) continue;
+      const bool taken = matcher->accept_token(id);
+      if (taken) matcher->rollback(1);
+      allowed += taken ? 1 : 0;
+      wrong += taken != bit(mask, id) ? 1 : 0;
+    }
+    EXPECT_EQ(wrong, 0u) << c.source << " after " << c.before;
+    EXPECT_GE(allowed, c.allowed_min) << c.source << " after " << c.before;
+  }
+}
+
 // Ends soon: prefers the end, then closers, else any token.
 int32_t choose(const TestVocab& vocab, const std::vector<uint32_t>& mask, Rng* rng, int step) {
   if (bit(mask, vocab.end_id) && (step > 40 || rng->below(3) == 0)) return vocab.end_id;
