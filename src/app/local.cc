@@ -10,16 +10,18 @@ namespace bora::app {
 namespace {
 
 int32_t narrow(int64_t v) {
-  return static_cast<int32_t>(std::clamp<int64_t>(v, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(v, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Local>> open_local(const Args& args) {
   auto local = std::make_unique<Local>();
-  BORA_ASSIGN(local->device, open_device(args.text("--device"), {narrow(args.integer("--threads")), args.text("--isa")}));
-  BORA_ASSIGN(local->host, engine::Host::create({}, {local->device.get(), &local->clock, local->log.get(),
-                                                     &local->metrics}));
+  BORA_ASSIGN(local->device,
+              open_device(args.text("--device"), {narrow(args.integer("--threads")), args.text("--isa")}));
+  BORA_ASSIGN(local->host,
+              engine::Host::create({}, {local->device.get(), &local->clock, local->log.get(), &local->metrics}));
   engine::ModelOptions options;
   options.name = "model";
   options.path = args.text("MODEL");

@@ -1,5 +1,5 @@
-// A model in this process for verbs that talk to it themselves: a host with one model on one device, and what flags say
-// of sampling.
+// A model in this process for verbs that talk to it themselves: a host with one model on one device, and what flags
+// say of sampling.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace bora::app {
 
 inline constexpr Flag kDeviceFlags[] = {{"--threads", Flag::Kind::kInt, "worker threads; 0 = all cores", "0"},
                                         {"--isa", Flag::Kind::kText, "force an instruction-set level of the CPU"},
-                                        {"--device", Flag::Kind::kText, "auto or cpu", "auto"},
+                                        {"--device", Flag::Kind::kText, "auto, cpu or null", "auto"},
                                         {"--max-context", Flag::Kind::kInt, "positions; 0 = the model's own", "0"}};
 
 inline constexpr Flag kSamplingFlags[] = {

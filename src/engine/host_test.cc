@@ -142,7 +142,8 @@ class HostTest : public ::testing::Test {
       std::string which;
       for (const std::string& s : r.sampling.stop) {
         const size_t at = held.find(s);
-        if (at == std::string::npos || at + s.size() > end || (at + s.size() == end && s.size() < which.size())) continue;
+        if (at == std::string::npos || at + s.size() > end || (at + s.size() == end && s.size() < which.size()))
+          continue;
         end = at + s.size();
         which = s;
       }
@@ -313,8 +314,10 @@ TEST_F(HostTest, EveryAnswerEqualsItsSoloRun) {
     }
   }
   expect_idle();
-  std::printf("%d answers whole, %d stopped, %d cancelled; %.0f put back, %.0f mixed steps, %.0f tokens from the cache, %.0f surplus rows, %d in flight\n",
-              whole, stopped, cancelled, preemptions(), mixed(), hits(), surplus(), control_.most_in_flight.load());
+  std::printf(
+      "%d answers whole, %d stopped, %d cancelled; %.0f put back, %.0f mixed steps, %.0f tokens from the cache, %.0f "
+      "surplus rows, %d in flight\n",
+      whole, stopped, cancelled, preemptions(), mixed(), hits(), surplus(), control_.most_in_flight.load());
   EXPECT_GT(whole, 400);
   EXPECT_GT(stopped, 50);
   EXPECT_GT(cancelled, 0);
@@ -387,7 +390,9 @@ TEST_F(HostTest, HalfCharactersAreHeldAndControlTokensAreNoText) {
   };
   start();
   Request r = simple(numbers(5), 6);
-  EXPECT_EQ(run(r).choices[0].text, "a\xC3\xA9\xEF\xBF\xBD" "b");
+  EXPECT_EQ(run(r).choices[0].text,
+            "a\xC3\xA9\xEF\xBF\xBD"
+            "b");
   r.max_tokens = 2;
   EXPECT_EQ(run(r).choices[0].text, "a\xEF\xBF\xBD");
 }

@@ -43,8 +43,10 @@ Found feed(const std::vector<std::string>& pieces, const std::vector<std::string
 }
 
 TEST(StopText, EverySplitGivesTheSame) {
-  const std::vector<std::vector<std::string>> sets = {{"STOP"}, {"ab", "abc"}, {"bc", "abcd"}, {"aab", "ab"}, {"é!", "\n\n"}};
-  const std::vector<std::string> texts = {"xxSTOPyy", "aaabcd", "STSTOP", "abab\n\nx", "caf\xC3\xA9!x", "no match ST", ""};
+  const std::vector<std::vector<std::string>> sets = {
+      {"STOP"}, {"ab", "abc"}, {"bc", "abcd"}, {"aab", "ab"}, {"é!", "\n\n"}};
+  const std::vector<std::string> texts = {"xxSTOPyy",      "aaabcd",      "STSTOP", "abab\n\nx",
+                                          "caf\xC3\xA9!x", "no match ST", ""};
   int stopped = 0;
   for (const auto& stops : sets) {
     for (const std::string& text : texts) {

@@ -25,17 +25,20 @@ inline std::string tiny_tokenizer() {
   while (static_cast<int32_t>(words.size()) < kTinyVocab)
     words.push_back(std::string("x") + static_cast<char>('a' + words.size() % 26) + "y");
   std::string vocab;
-  for (size_t i = 0; i < words.size(); ++i)
-    vocab += (i ? ",\"" : "\"") + words[i] + "\":" + std::to_string(i);
+  for (size_t i = 0; i < words.size(); ++i) vocab += (i ? ",\"" : "\"") + words[i] + "\":" + std::to_string(i);
   std::string added;
   for (int i = 0; i < 4; ++i) {
-    added += std::string(i ? "," : "") + R"({"id":)" + std::to_string(i) + R"(,"content":")" + words[static_cast<size_t>(i)] +
+    added += std::string(i ? "," : "") + R"({"id":)" + std::to_string(i) + R"(,"content":")" +
+             words[static_cast<size_t>(i)] +
              R"(","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true})";
   }
   return R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + added +
-         R"(],"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},)" +
-         R"("post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},)" +
-         R"("model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,)" +
+         R"(],"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,)"
+         R"("trim_offsets":true,"use_regex":true},)" +
+         R"("post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,)"
+         R"("trim_offsets":true,"use_regex":true},)" +
+         R"("model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,)"
+         R"("end_of_word_suffix":null,)" +
          R"("fuse_unk":false,"byte_fallback":false,"ignore_merges":false,"vocab":{)" + vocab + R"(},"merges":[]}})";
 }
 
@@ -59,8 +62,8 @@ inline std::string write_tiny_model(const std::filesystem::path& dir, int32_t co
   for (const auto& [name, shape] : tensors) {
     const size_t bytes = static_cast<size_t>(shape.first) * static_cast<size_t>(shape.second ? shape.second : 1) * 4;
     header += (at ? ",\"" : "\"") + name + R"(":{"dtype":"F32","shape":[)" + std::to_string(shape.first) +
-              (shape.second ? "," + std::to_string(shape.second) : "") + R"(],"data_offsets":[)" + std::to_string(at) +
-              "," + std::to_string(at + bytes) + "]}";
+              (shape.second ? "," + std::to_string(shape.second) : "") + R"(],"data_offsets":[)" +
+              std::to_string(at) + "," + std::to_string(at + bytes) + "]}";
     at += bytes;
   }
   header += "}";
@@ -68,12 +71,14 @@ inline std::string write_tiny_model(const std::filesystem::path& dir, int32_t co
   std::string file;
   for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i));
   write_file(dir / "model.safetensors", file + header + std::string(at, '\0'));
-  write_file(dir / "config.json",
-             R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":32,"intermediate_size":32,)"
-             R"("num_hidden_layers":1,"num_attention_heads":2,"num_key_value_heads":2,"head_dim":16,"hidden_act":"silu",)"
-             R"("rms_norm_eps":1e-6,"rope_theta":10000.0,"tie_word_embeddings":true,"attention_bias":false,"mlp_bias":false,)"
-             R"("bos_token_id":1,"eos_token_id":2,"vocab_size":)" + std::to_string(kTinyVocab) +
-             R"(,"max_position_embeddings":)" + std::to_string(context) + "}");
+  write_file(
+      dir / "config.json",
+      R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":32,"intermediate_size":32,)"
+      R"("num_hidden_layers":1,"num_attention_heads":2,"num_key_value_heads":2,"head_dim":16,"hidden_act":"silu",)"
+      R"("rms_norm_eps":1e-6,"rope_theta":10000.0,"tie_word_embeddings":true,"attention_bias":false,)"
+      R"("mlp_bias":false,)"
+      R"("bos_token_id":1,"eos_token_id":2,"vocab_size":)" +
+          std::to_string(kTinyVocab) + R"(,"max_position_embeddings":)" + std::to_string(context) + "}");
   write_file(dir / "tokenizer.json", tiny_tokenizer());
   write_file(dir / "tokenizer_config.json", R"({"eos_token":"</s>","bos_token":"<s>","chat_template":)"
                                             R"("{% for m in messages %}{{ m['content'] }}{% endfor %}"})");

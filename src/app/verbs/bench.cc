@@ -50,7 +50,7 @@ constexpr Flag kBenchFlags[] = {{"MODEL", Flag::Kind::kPositional, "a .gguf or .
                                 {"--reps", Flag::Kind::kInt, "repetitions; the median counts", "5"},
                                 {"--threads", Flag::Kind::kInt, "worker threads; 0 = all cores", "0"},
                                 {"--isa", Flag::Kind::kText, "force an instruction-set level of the CPU"},
-                                {"--device", Flag::Kind::kText, "auto or cpu", "auto"},
+                                {"--device", Flag::Kind::kText, "auto, cpu or null", "auto"},
                                 {"--json", Flag::Kind::kSwitch, "as one JSON object"}};
 
 double median(std::vector<double> v) {

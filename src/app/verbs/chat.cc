@@ -1,4 +1,6 @@
 // chat: a conversation on the terminal, streamed, with line editing and history; from a pipe, a message a line.
+#include "text/chat/chat.h"
+
 #include <editline/readline.h>
 #include <unistd.h>
 
@@ -10,7 +12,6 @@
 
 #include "app/local.h"
 #include "app/verb.h"
-#include "text/chat/chat.h"
 
 namespace bora::app {
 namespace {
@@ -48,7 +49,8 @@ class InterruptGuard {
 // Lines from a terminal with editing, or from any stream without.
 class Lines {
  public:
-  Lines(Streams& io, const std::string& history) : io_(io), terminal_(::isatty(0) == 1 && ::isatty(1) == 1), file_(history) {
+  Lines(Streams& io, const std::string& history)
+      : io_(io), terminal_(::isatty(0) == 1 && ::isatty(1) == 1), file_(history) {
     if (!terminal_) return;
     rl_initialize();
     using_history();
@@ -141,8 +143,7 @@ class Conversation {
                   return io_.out.good() && !interrupted;
                 }));
     io_.out << '\n' << std::flush;
-    if (a.finish == engine::Finish::kLength)
-      io_.err << "(cut after " << a.usage.completion_tokens << " tokens)\n";
+    if (a.finish == engine::Finish::kLength) io_.err << "(cut after " << a.usage.completion_tokens << " tokens)\n";
     // What goes back to the model is its content, without reasoning.
     const text::Answer parsed = text::parse_answer(*local_.text->answers, {}, a.text, text::AnswerEnd::kStop);
     messages_.push_back(message("assistant", parsed.content.empty() ? a.text : parsed.content));
@@ -162,8 +163,7 @@ Status chat(const Args& args, Streams& io) {
   const int64_t most = args.integer("-n,--max-tokens");
   if (most < 0 || most > 1 << 20) return invalid_argument("-n must be 0 to 1048576");
   BORA_ASSIGN(const std::unique_ptr<Local> local, open_local(args));
-  if (local->text->chat_template == nullptr)
-    return not_found("the model has no chat template: use bora run --raw");
+  if (local->text->chat_template == nullptr) return not_found("the model has no chat template: use bora run --raw");
   Lines lines(io, args.text("--history"));
   if (lines.terminal()) io.err << "/help for commands, Ctrl-D to leave\n";
   Conversation conversation(args, io, local.get());
@@ -187,8 +187,9 @@ extern const Verb kChat;
 const Verb kChat{.name = "chat",
                  .summary = "A conversation with a model on the terminal",
                  .flags = kFlags,
-                 .examples = "  bora chat model.gguf --system 'You answer in one sentence.'\n"
-                             "  printf 'Hello\\nAnd again?\\n' | bora chat model.gguf --temperature 0 -n 64",
+                 .examples =
+                     "  bora chat model.gguf --system 'You answer in one sentence.'\n"
+                     "  printf 'Hello\\nAnd again?\\n' | bora chat model.gguf --temperature 0 -n 64",
                  .run = chat};
 
 }  // namespace bora::app

@@ -30,7 +30,8 @@ Result<std::vector<int32_t>> prompt_ids(const Args& args, const engine::ModelTex
   message.set("content", prompt);
   messages.push_back(std::move(message));
   auto ids = chat_ids(text, messages);
-  if (!ids.ok() && ids.status().code() == Code::kNotFound) return std::move(ids).take_status().with_context("use --raw");
+  if (!ids.ok() && ids.status().code() == Code::kNotFound)
+    return std::move(ids).take_status().with_context("use --raw");
   return ids;
 }
 
@@ -51,7 +52,8 @@ void report(const Args& args, Streams& io, const LocalAnswer& a, double loaded) 
   }
   io.out << '\n' << std::flush;
   char figures[200];
-  std::snprintf(figures, sizeof figures, "%d prompt tokens in %.3f s, %d tokens at %.1f a second, loaded in %.3f s, %s\n",
+  std::snprintf(figures, sizeof figures,
+                "%d prompt tokens in %.3f s, %d tokens at %.1f a second, loaded in %.3f s, %s\n",
                 a.usage.prompt_tokens, a.first_seconds, a.usage.completion_tokens, rate, loaded, reason);
   io.err << figures;
 }
