@@ -1,0 +1,1 @@
+bora_module(NAME net DEPS base LIBS Threads::Threads)

@@ -1,0 +1,2 @@
+#include <gtest/gtest.h>
+TEST(Net, Builds) { EXPECT_EQ(1, 1); }
