@@ -91,7 +91,7 @@ struct RequestParser::Impl {
   const ServerOptions options;
   boost::beast::flat_buffer in;
   std::optional<http::request_parser<http::string_body>> parser;
-  bool head_done = false;
+  bool head_done = false, whole = false;
   size_t head_bytes = 0;
   Request request;
   int fault_status = 0;
@@ -145,11 +145,13 @@ void RequestParser::feed(std::string_view bytes) {
 
 RequestParser::Event RequestParser::next() {
   Impl& p = *impl_;
-  if (p.parser && p.head_done && p.parser->is_done()) p.parser.reset();
+  if (p.whole) p.parser.reset();
+  p.whole = false;
   if (!p.parser && p.begin() == Event::kMore) return Event::kMore;
   while (true) {
     if (p.head_done && p.parser->is_done()) {
       p.request.body = std::move(p.parser->get().body());
+      p.whole = true;
       return Event::kWhole;
     }
     if (p.in.size() == 0) return Event::kMore;
