@@ -127,18 +127,18 @@ TEST_F(NetTest, HeadHasNoBody) {
 TEST_F(NetTest, RefusesMalformedRequests) {
   start();
   const std::string_view bad[] = {
-      "GET / HTTP/1.1\r\n\r\n",                                                       // no Host
-      "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",                                 // two
-      "GET / HTTP/3.0\r\nHost: a\r\n\r\n",                                            // version
-      "GET  HTTP/1.1\r\nHost: a\r\n\r\n",                                             // no target
-      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n",                // no number
-      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",                 // negative
+      "GET / HTTP/1.1\r\n\r\n",                                         // no Host
+      "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",                   // two
+      "GET / HTTP/3.0\r\nHost: a\r\n\r\n",                              // version
+      "GET  HTTP/1.1\r\nHost: a\r\n\r\n",                               // no target
+      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n",  // no number
+      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",   // negative
       "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
       "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
       "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",  // no chunk size
       "GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
       "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
-      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",                                 // the hello of TLS, without an end
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  // the hello of TLS, without an end
       "\x80\xff\x01\x02",
   };
   for (const std::string_view text : bad) {
@@ -162,8 +162,8 @@ TEST_F(NetTest, LimitsHeads) {
   options.max_head_bytes = 4096;
   start();
   for (const std::string& text : {"GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(5000, 'a') + "\r\n\r\n",
-                                 "GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(50'000, 'a'),
-                                 "GET /" + std::string(9000, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n"}) {
+                                  "GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(50'000, 'a'),
+                                  "GET /" + std::string(9000, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n"}) {
     Client c(port());
     c.send(text);
     EXPECT_EQ(c.read().status, 431);
@@ -358,7 +358,8 @@ TEST_F(NetTest, AnAddressInUseIsOneClearError) {
 // The parser gives one answer however the bytes are cut.
 TEST(RequestParser, SplitsDoNotMatter) {
   const std::string good =
-      "POST /a?b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;e=1\r\ndefg\r\n0\r\nT: 1\r\n\r\n";
+      "POST /a?b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;e=1\r\ndefg\r\n0\r\nT: "
+      "1\r\n\r\n";
   Rng rng(7);
   for (int round = 0; round < 400; ++round) {
     std::string text = good;

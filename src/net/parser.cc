@@ -13,7 +13,8 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 
 bool token_char(unsigned char c) {
-  return std::isalnum(c) != 0 || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  return std::isalnum(c) != 0 ||
+         std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 // A head can begin so. Known before its end, so that a TLS hello or noise is answered at once.
@@ -164,7 +165,8 @@ RequestParser::Event RequestParser::next() {
     p.in.consume(used);
     if (!p.head_done) p.head_bytes += used;
     if (ec == http::error::need_more) {
-      if (!p.head_done && p.head_bytes + p.in.size() > p.options.max_head_bytes) return p.fault(http::error::header_limit);
+      if (!p.head_done && p.head_bytes + p.in.size() > p.options.max_head_bytes)
+        return p.fault(http::error::header_limit);
       return Event::kMore;
     }
     if (ec) return p.fault(ec);
@@ -201,7 +203,8 @@ std::string reply_head(const Reply& reply, int64_t length, bool keep_alive, bool
   for (const auto& [name, value] : reply.headers) {
     // A value comes from a client now and then: no line may end inside.
     std::string clean = value;
-    std::replace_if(clean.begin(), clean.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+    std::replace_if(
+        clean.begin(), clean.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     head.insert(name, clean);
   }
   if (length >= 0) {

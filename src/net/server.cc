@@ -23,12 +23,12 @@ using Moment = std::chrono::steady_clock::time_point;
 namespace {
 
 constexpr size_t kReadBytes = 16 << 10;
-constexpr size_t kReadAhead = 64 << 10;       // of requests that wait behind the current one
-constexpr int64_t kSmallBody = 64 << 10;      // read and dropped for the sake of the connection
-constexpr size_t kLingerBytes = 64 << 20;     // read and dropped after an answer that ends the connection
+constexpr size_t kReadAhead = 64 << 10;    // of requests that wait behind the current one
+constexpr int64_t kSmallBody = 64 << 10;   // read and dropped for the sake of the connection
+constexpr size_t kLingerBytes = 64 << 20;  // read and dropped after an answer that ends the connection
 constexpr auto kLinger = std::chrono::seconds(2);
 constexpr auto kEvictAge = std::chrono::seconds(1);
-constexpr size_t kRefusing = 64;              // surplus connections that are told so at a time
+constexpr size_t kRefusing = 64;  // surplus connections that are told so at a time
 
 Moment now() { return std::chrono::steady_clock::now(); }
 
@@ -52,8 +52,11 @@ struct Shared {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Socket socket, std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), socket_(std::move(socket)), timer_(socket_.get_executor()),
-        parser_(shared_->options), since_(now().time_since_epoch().count()) {}
+      : shared_(std::move(shared)),
+        socket_(std::move(socket)),
+        timer_(socket_.get_executor()),
+        parser_(shared_->options),
+        since_(now().time_since_epoch().count()) {}
 
   // Any thread, once. `refused`: answers 503 and ends.
   void begin(bool refused) {
@@ -73,8 +76,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Any thread: idle, or stuck in a head, for at least a second.
   bool evictable() const {
     const Phase phase = phase_;
-    return (phase == Phase::kIdle || phase == Phase::kHead) && now().time_since_epoch().count() - since_ >=
-                                                                   Moment::duration(kEvictAge).count();
+    return (phase == Phase::kIdle || phase == Phase::kHead) &&
+           now().time_since_epoch().count() - since_ >= Moment::duration(kEvictAge).count();
   }
   int64_t since() const { return since_; }
 

@@ -1,7 +1,8 @@
 // An HTTP/1.1 server: sockets, framing, limits and time outs; it knows neither paths nor the API.
 //
-// A connection reads one request at a time, hands it to the Handler as an Exchange, and goes on to the next (pipelined
-// ones wait in its buffer) when the answer is written. Answers are whole or a stream of server-sent events.
+// A connection reads one request at a time, hands it to the Handler as an Exchange, and goes on to the next
+// (pipelined ones wait in its buffer) when the answer is written. Answers are whole or a stream of server-sent
+// events.
 //
 // Limits, each with its answer: head 431, body 413 (by Content-Length before a byte of it is read, by count when
 // chunked), slow head or body 408, malformed 400, surplus connections 503. At the limit of connections one that has
@@ -73,8 +74,8 @@ class Exchange {
   // More waits than the client's buffer should hold: stop producing until `on_drained`.
   virtual bool full() const = 0;
   virtual bool gone() const = 0;
-  // on_gone: once, when the client left before the end of the answer; on_drained: whenever full() became false. Called
-  // on an io thread, or at once when the client has already left; both are dropped when the answer has ended.
+  // on_gone: once, when the client left before the end of the answer; on_drained: whenever full() became false.
+  // Called on an io thread, or at once when the client has already left; both are dropped when the answer has ended.
   virtual void watch(std::function<void()> on_gone, std::function<void()> on_drained) = 0;
 };
 
@@ -92,14 +93,14 @@ class Server {
  public:
   // Listens and serves. `handler` outlives the server. kUnavailable: the address cannot be had; the message says why.
   static Result<std::unique_ptr<Server>> start(const ServerOptions& options, Handler* handler);
-  virtual ~Server() = default;  // closes every connection and joins the threads
-  virtual uint16_t port() const = 0;     // 0 for a unix socket
-  virtual std::string url() const = 0;   // "http://127.0.0.1:8080" or "unix:PATH"
+  virtual ~Server() = default;          // closes every connection and joins the threads
+  virtual uint16_t port() const = 0;    // 0 for a unix socket
+  virtual std::string url() const = 0;  // "http://127.0.0.1:8080" or "unix:PATH"
   virtual size_t connections() const = 0;
 };
 
-// What a request's bytes mean, without a socket: for fuzzing. Feeds `bytes` in pieces of `piece` bytes and returns the
-// status that the transport would answer: 0 = more is needed, 200 = a whole request, filled into *out.
+// What a request's bytes mean, without a socket: for fuzzing. Feeds `bytes` in pieces of `piece` bytes and returns
+// the status that the transport would answer: 0 = more is needed, 200 = a whole request, filled into *out.
 int parse_request(std::string_view bytes, size_t piece, const ServerOptions& options, Request* out);
 
 }  // namespace bora::net

@@ -104,8 +104,13 @@ class HttpResponder : public Responder {
  public:
   HttpResponder(Services* services, std::shared_ptr<net::Exchange> exchange, std::string_view route, std::string id,
                 std::string key_id, std::shared_ptr<std::atomic<int64_t>> open)
-      : services_(services), exchange_(std::move(exchange)), route_(route), id_(std::move(id)),
-        key_id_(std::move(key_id)), arrived_us_(services->clock().now_us()), open_(std::move(open)) {
+      : services_(services),
+        exchange_(std::move(exchange)),
+        route_(route),
+        id_(std::move(id)),
+        key_id_(std::move(key_id)),
+        arrived_us_(services->clock().now_us()),
+        open_(std::move(open)) {
     ++*open_;
     headers_.emplace_back("x-request-id", id_);
   }
@@ -208,11 +213,11 @@ std::optional<Fault> Api::check_key(const net::Request& head, const Route& route
     if (scheme == kBearer) given = std::string_view(*value).substr(kBearer.size());
   }
   if (given.empty())
-    return Fault{Status(Code::kUnauthenticated, "a key is needed: send Authorization: Bearer KEY"), "", "invalid_api_key"};
+    return Fault{Status(Code::kUnauthenticated, "a key is needed: send Authorization: Bearer KEY"), "",
+                 "invalid_api_key"};
   const auto match = keys_->find(given);
   if (!match) return Fault{Status(Code::kUnauthenticated, "the key is not valid"), "", "invalid_api_key"};
-  if (admin && !match->admin)
-    return Fault{Status(Code::kPermissionDenied, "this needs an admin key"), "", ""};
+  if (admin && !match->admin) return Fault{Status(Code::kPermissionDenied, "this needs an admin key"), "", ""};
   *key_id = match->id;
   return std::nullopt;
 }
@@ -304,8 +309,8 @@ void Api::on_request(std::shared_ptr<net::Exchange> exchange) {
 
 net::Reply Api::on_fault(int status, std::string_view message) {
   const Json code = status == 503 ? Json(503) : Json();
-  net::Reply reply{status, {{"content-type", "application/json"}},
-                   error_body(message, type_of_status(status), "", code).dump()};
+  net::Reply reply{
+      status, {{"content-type", "application/json"}}, error_body(message, type_of_status(status), "", code).dump()};
   const std::string id = services_->new_id("req-");
   reply.headers.emplace_back("x-request-id", id);
   if (status == 503) reply.headers.emplace_back("retry-after", "1");
@@ -317,9 +322,10 @@ net::Reply Api::on_fault(int status, std::string_view message) {
 Status check_exposure(const std::string& host, bool unix_socket, bool has_key, bool allow_open) {
   const bool loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
   if (unix_socket || loopback || has_key || allow_open) return {};
-  return invalid_argument("the address " + host +
-                          " can be reached from other machines and no key is set: give --api-key-file, or --allow-open "
-                          "to serve everybody");
+  return invalid_argument(
+      "the address " + host +
+      " can be reached from other machines and no key is set: give --api-key-file, or --allow-open "
+      "to serve everybody");
 }
 
 }  // namespace bora::serve

@@ -1,5 +1,5 @@
-// Api: what stands between sockets and handlers. Routes, keys, media types, request ids, errors as the API words them,
-// one log line and the metrics of every request.
+// Api: what stands between sockets and handlers. Routes, keys, media types, request ids, errors as the API words
+// them, one log line and the metrics of every request.
 //
 // Order of checks, before a body is read: route 404, method 405, key 401 or 403, media type 415, draining 503.
 #pragma once
@@ -19,8 +19,8 @@ namespace bora::serve {
 
 struct ApiOptions {
   bool metrics_open = false;
-  int workers = 2;           // of the pool that renders and tokenizes
-  size_t max_queued = 256;   // requests that wait for it, before 429
+  int workers = 2;          // of the pool that renders and tokenizes
+  size_t max_queued = 256;  // requests that wait for it, before 429
 };
 
 // Any thread. Outlives the net::Server that it is handed to.

@@ -1,5 +1,5 @@
-// A front end without a model: tokens are a pure function of prompt, seed, choice and position, made by a step thread,
-// with the bounds of a real one (queue, events a reader may leave waiting). For tests.
+// A front end without a model: tokens are a pure function of prompt, seed, choice and position, made by a step
+// thread, with the bounds of a real one (queue, events a reader may leave waiting). For tests.
 #pragma once
 
 #include <atomic>
@@ -78,7 +78,9 @@ class FakeFrontend : public engine::Frontend {
     ids->assign(ready_.begin(), ready_.end());
     ready_.clear();
   }
-  std::vector<engine::ModelState> models() const override { return {{"test-model", "ready", "", max_context, kVocab}}; }
+  std::vector<engine::ModelState> models() const override {
+    return {{"test-model", "ready", "", max_context, kVocab}};
+  }
   engine::Stats stats() const override {
     std::lock_guard lock(mutex_);
     engine::Stats s;
@@ -108,9 +110,9 @@ class FakeFrontend : public engine::Frontend {
 
   std::atomic<int32_t> queue_limit{1024}, waiting{0}, submitted{0}, cancelled{0}, max_context{2048};
   std::atomic<bool> dead{false};
-  std::atomic<bool> fail{false};            // running requests end with kError
-  std::atomic<bool> too_late{false};        // running requests end with kDeadline
-  std::atomic<int64_t> hold_us{0};          // no step before a request is that old
+  std::atomic<bool> fail{false};                              // running requests end with kError
+  std::atomic<bool> too_late{false};                          // running requests end with kDeadline
+  std::atomic<int64_t> hold_us{0};                            // no step before a request is that old
   std::function<std::string(const engine::Request&)> script;  // set before use: what is answered, then the end
 
  private:

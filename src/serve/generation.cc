@@ -21,7 +21,7 @@ struct Generations::Job {
   std::shared_ptr<Responder> responder;
   std::vector<Part> parts;
   Totals totals;
-  std::vector<int64_t> last_token_us;   // a choice
+  std::vector<int64_t> last_token_us;  // a choice
   int64_t submitted_us = 0, started_us = -1, first_us = -1, last_us = -1;
   std::string reason;
   bool opened = false;  // the stream has begun
@@ -157,7 +157,8 @@ void Generations::pump(const std::shared_ptr<Job>& job) {
     std::string out;
     const bool more = pump_once(*job, job->ask.stream ? &out : nullptr);
     if (!out.empty() && !job->gone) job->responder->write_events(out);
-    const bool over = std::all_of(job->parts.begin(), job->parts.end(), [](const Part& p) { return p.open_choices == 0; });
+    const bool over =
+        std::all_of(job->parts.begin(), job->parts.end(), [](const Part& p) { return p.open_choices == 0; });
     if (over) {
       out.clear();
       end(*job, job->ask.stream ? &out : nullptr);
@@ -231,7 +232,8 @@ void Generations::end_part(Job& job, Part& part, const Event& event, std::string
       return;
     }
     case engine::Finish::kDeadline:
-      return fail(job, {Status(Code::kDeadlineExceeded, "the answer was not complete within deadline_ms"), "", ""}, out);
+      return fail(job, {Status(Code::kDeadlineExceeded, "the answer was not complete within deadline_ms"), "", ""},
+                  out);
     case engine::Finish::kCancelled:
       return fail(job, {unavailable("the request was cancelled by the server"), "", ""}, out);
     case engine::Finish::kError:
@@ -278,7 +280,9 @@ void Generations::end(Job& job, std::string* out) {
 }
 
 void Generations::report(Job& job) {
-  const auto seconds = [](int64_t from, int64_t to) { return from < 0 || to < 0 ? -1.0 : static_cast<double>(to - from) * 1e-6; };
+  const auto seconds = [](int64_t from, int64_t to) {
+    return from < 0 || to < 0 ? -1.0 : static_cast<double>(to - from) * 1e-6;
+  };
   RequestRecord& record = job.responder->record();
   record.prompt_tokens = job.totals.prompt;
   record.cached_tokens = job.totals.cached;

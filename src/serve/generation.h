@@ -25,8 +25,8 @@ struct Totals {
 };
 Json usage_json(const Totals& totals);
 
-// How an endpoint words its answer. One a request, under the job's lock. With `out` the answer is streamed: events are
-// appended to it, preformatted; with null it is collected.
+// How an endpoint words its answer. One a request, under the job's lock. With `out` the answer is streamed: events
+// are appended to it, preformatted; with null it is collected.
 class Shape {
  public:
   virtual ~Shape() = default;

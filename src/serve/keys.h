@@ -32,7 +32,7 @@ class Keys {
     bool admin = false;
   };
   std::optional<Match> find(std::string_view key) const;
-  bool any_api() const;    // an admin key counts: it may call everything
+  bool any_api() const;  // an admin key counts: it may call everything
   bool any_admin() const;
 
  private:

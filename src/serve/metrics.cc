@@ -72,8 +72,8 @@ void ServeMetrics::finished(const FinishedRequest& r) {
           model, r.total_s, false);
   observe("bora_request_queue_seconds", "vllm:request_queue_time_seconds", "Time that a request waited for a place",
           model, r.queue_s, false);
-  observe("bora_request_prefill_seconds", "vllm:request_prefill_time_seconds", "Time from the place to the first token",
-          model, r.prefill_s, false);
+  observe("bora_request_prefill_seconds", "vllm:request_prefill_time_seconds",
+          "Time from the place to the first token", model, r.prefill_s, false);
   observe("bora_request_decode_seconds", "vllm:request_decode_time_seconds", "Time from the first token to the last",
           model, r.decode_s, false);
 }

@@ -177,7 +177,7 @@ void read_numbers(Fields* f, SamplingParams* s) {
     std::string_view name;
     double low, high;
     bool open_low;
-    float SamplingParams::* member;
+    float SamplingParams::*member;
   };
   constexpr double kNone = 1e30;
   constexpr Number kNumbers[] = {
@@ -204,7 +204,7 @@ void read_numbers(Fields* f, SamplingParams* s) {
     if (*v != -1 && *v <= 0) f->refuse("top_n_sigma", "must be -1 (off) or above 0");
     s->top_n_sigma = static_cast<float>(*v);
   }
-  // llama.cpp's name counts the last repeat_last_n tokens, the other all: each keeps its meaning.
+  // This name counts the last repeat_last_n tokens, the other all: each keeps its meaning.
   const auto last = f->integer("repeat_last_n", -1, kMaxInt32);
   if (const auto v = f->number("repeat_penalty", 0, 10, true)) {
     if (f->get("repetition_penalty") != nullptr)
@@ -417,8 +417,8 @@ void read_common(Services& services, const HttpRequest& request, Fields* f, Ask*
   r.model = ask->model->name;
   r.external_id = request.request_id;
   r.choices = static_cast<int32_t>(f->integer("n", 1, services.options().max_choices).value_or(1));
-  r.priority = static_cast<int32_t>(
-      f->integer("priority", std::numeric_limits<int32_t>::min(), kMaxInt32).value_or(0));
+  r.priority =
+      static_cast<int32_t>(f->integer("priority", std::numeric_limits<int32_t>::min(), kMaxInt32).value_or(0));
   if (const auto v = f->integer("deadline_ms", 1, kMaxInt32)) r.deadline_us = *v * 1000;
   r.tenant = request.key_id;
   if (const auto v = f->text("cache_salt", 256)) r.tenant += ":" + *v;

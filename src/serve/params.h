@@ -18,14 +18,14 @@ namespace bora::serve {
 // A generating request, checked.
 struct Ask {
   std::shared_ptr<const ServedModel> model;
-  engine::Request request;                     // of each prompt; `prompt` itself is empty
-  std::vector<std::vector<int32_t>> prompts;   // at least one, each not empty
-  std::vector<std::string> prompt_texts;       // with echo: what is returned before the answer
+  engine::Request request;                    // of each prompt; `prompt` itself is empty
+  std::vector<std::vector<int32_t>> prompts;  // at least one, each not empty
+  std::vector<std::string> prompt_texts;      // with echo: what is returned before the answer
   bool stream = false, include_usage = false, continuous_usage = false;
   bool return_token_ids = false, echo = false;
-  bool reasoning_open = false;  // the prompt ends inside a reasoning block
+  bool reasoning_open = false;        // the prompt ends inside a reasoning block
   std::optional<int64_t> max_tokens;  // as asked
-  int64_t seed = 0;             // as reported
+  int64_t seed = 0;                   // as reported
 };
 
 // Reads one body. The first fault stays; later reads do nothing harmful.

@@ -21,7 +21,8 @@ text::CivilTime civil(int64_t unix_seconds) {
   // Days to date: Howard Hinnant, chrono-compatible low-level date algorithms (civil_from_days).
   const int64_t days = unix_seconds / 86400, rest = unix_seconds % 86400;
   const int64_t z = days + 719468, era = z / 146097, doe = z - era * 146097;
-  const int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+  const int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365,
+                doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
   const int64_t mp = (5 * doy + 2) / 153, month = mp < 10 ? mp + 3 : mp - 9;
   text::CivilTime t;
   t.year = static_cast<int32_t>(yoe + era * 400 + (month <= 2 ? 1 : 0));
@@ -44,7 +45,8 @@ bool join_parts(const Json& parts, const std::string& where, Fields* f, std::str
       return false;
     }
     if (type->as_string() != "text" && type->as_string() != "input_text") {
-      f->refuse(at, unimplemented("parts of type '" + type->as_string().substr(0, 64) + "' are not supported; send text"),
+      f->refuse(at,
+                unimplemented("parts of type '" + type->as_string().substr(0, 64) + "' are not supported; send text"),
                 "unsupported_feature");
       return false;
     }
@@ -114,8 +116,8 @@ bool read_message(const Json& message, const std::string& where, bool knows_deve
 }
 
 void read_kwargs(Fields* f, Json* context) {
-  constexpr std::string_view kOurs[] = {"messages", "tools", "documents", "bos_token", "eos_token",
-                                        "add_generation_prompt", "continue_final_message"};
+  constexpr std::string_view kOurs[] = {
+      "messages", "tools", "documents", "bos_token", "eos_token", "add_generation_prompt", "continue_final_message"};
   if (const auto effort = f->text("reasoning_effort", 16)) {
     constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
     if (std::find(std::begin(kEfforts), std::end(kEfforts), *effort) == std::end(kEfforts))
@@ -147,7 +149,8 @@ bool read_messages(const ServedModel& model, Fields* f, Json* messages) {
   const bool knows_developer = model.text->template_source.find("developer") != std::string::npos;
   for (size_t i = 0; i < list->size(); ++i) {
     Json message;
-    if (!read_message(list->items()[i], "messages[" + std::to_string(i) + "]", knows_developer, f, &message)) return false;
+    if (!read_message(list->items()[i], "messages[" + std::to_string(i) + "]", knows_developer, f, &message))
+      return false;
     messages->push_back(std::move(message));
   }
   return true;

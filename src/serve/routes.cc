@@ -7,7 +7,7 @@ extern const Route kChatCompletions, kCompletions, kTokenize, kDetokenize, kMode
     kHealthReady, kMetrics, kVersion, kProps, kHelp, kOpenApi;
 
 namespace {
-const Route* const kRoutes[] = {&kChatCompletions, &kCompletions, &kTokenize, &kDetokenize, &kModels,
+const Route* const kRoutes[] = {&kChatCompletions, &kCompletions, &kTokenize,   &kDetokenize,  &kModels,
                                 &kModel,           &kHealth,      &kHealthLive, &kHealthReady, &kMetrics,
                                 &kVersion,         &kProps,       &kHelp,       &kOpenApi};
 }  // namespace

@@ -29,11 +29,12 @@ TEST_F(Serve, AnswersAChat) {
 
 TEST_F(Serve, AStreamIsTheSameAnswer) {
   start();
-  const std::string ask_body = R"("messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40, "seed": 3, "n": 2)";
+  const std::string ask_body =
+      R"("messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40, "seed": 3, "n": 2)";
   const Json whole = good(kChat, "{" + ask_body + "}");
   Client c(port());
-  const Answer a = c.ask("POST", kChat,
-                         "{" + ask_body + R"(, "stream": true, "stream_options": {"include_usage": true}})");
+  const Answer a =
+      c.ask("POST", kChat, "{" + ask_body + R"(, "stream": true, "stream_options": {"include_usage": true}})");
   EXPECT_EQ(a.status, 200);
   EXPECT_TRUE(a.headers.at("content-type").starts_with("text/event-stream"));
   EXPECT_EQ(a.headers.at("cache-control"), "no-cache");
@@ -176,7 +177,8 @@ TEST_F(Serve, PromptsOfEveryShape) {
     EXPECT_EQ(at(at(a, "usage"), "prompt_tokens"), Json(2)) << prompt;
     EXPECT_EQ(at(choice(a), "text").as_string().size(), 6u);
   }
-  for (const char* prompt : {R"("")", "[]", "[[]]", "3", "[3.5]", "[-1]", "[300]", R"(["a", 3])", R"({"a": 1})", "null"}) {
+  for (const char* prompt :
+       {R"("")", "[]", "[[]]", "3", "[3.5]", "[-1]", "[300]", R"(["a", 3])", R"({"a": 1})", "null"}) {
     const Answer a = ask("POST", kText, std::string(R"({"prompt": )") + prompt + "}");
     EXPECT_EQ(a.status, 400) << prompt;
     EXPECT_NE(a.body.find("\"param\":\"prompt"), std::string::npos) << a.body;
@@ -201,8 +203,9 @@ TEST_F(Serve, MessagesOfEveryShape) {
     good(kChat, R"({"max_tokens": 1, "messages": )" + messages + more + "}");
     return text->tokenizer->decode(frontend.last_request().prompt, {});
   };
-  EXPECT_EQ(prompt_of(R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])"),
-            "<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(
+      prompt_of(R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])"),
+      "<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(prompt_of(R"([{"role": "developer", "content": "d"}])"),
             "<|im_start|>system\nd<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(prompt_of(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "It is"}])",
@@ -224,11 +227,12 @@ TEST_F(Serve, MessagesOfEveryShape) {
   };
   for (const auto& [messages, param] : bad)
     expect_refused(kChat, R"({"messages": )" + std::string(messages) + "}", 400, param);
-  expect_refused(kChat, R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]})", 400,
-                 "messages[0].content[0]", "unsupported_feature");
+  expect_refused(kChat, R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]})",
+                 400, "messages[0].content[0]", "unsupported_feature");
   for (const char* key : {"bos_token", "eos_token", "messages", "tools"}) {
-    expect_refused(kChat, R"({"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {")" +
-                              std::string(key) + R"(": "x"}})",
+    expect_refused(kChat,
+                   R"({"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {")" +
+                       std::string(key) + R"(": "x"}})",
                    400, "chat_template_kwargs." + std::string(key));
   }
 }
@@ -251,8 +255,8 @@ TEST_F(Serve, UnsupportedFieldsAreRefusedByNameAndNeutralOnesPass) {
   start();
   const std::string chat = R"({"max_tokens": 1, "messages": [{"role": "user", "content": "x"}], )";
   for (const FieldSpec& spec : unsupported_fields())
-    expect_refused(kChat, chat + "\"" + std::string(spec.name) + "\": " + std::string(spec.refused) + "}", 400, spec.name,
-                   "unsupported_feature");
+    expect_refused(kChat, chat + "\"" + std::string(spec.name) + "\": " + std::string(spec.refused) + "}", 400,
+                   spec.name, "unsupported_feature");
   for (const char* fine : {R"("tools": [])", R"("tools": null)", R"("response_format": {"type": "text"})",
                            R"("tool_choice": "none")", R"("parallel_tool_calls": true)", R"("user": "u")",
                            R"("metadata": {"a": "b"})", R"("store": false)", R"("modalities": ["text"])"}) {
@@ -272,7 +276,8 @@ TEST_F(Serve, UnknownFieldsAreListedCheaply) {
   const auto begin = std::chrono::steady_clock::now();
   const Answer many = ask("POST", kText, body + "}");
   EXPECT_EQ(many.status, 200);
-  EXPECT_EQ(std::count(many.headers.at("x-ignored-params").begin(), many.headers.at("x-ignored-params").end(), ','), 63);
+  EXPECT_EQ(std::count(many.headers.at("x-ignored-params").begin(), many.headers.at("x-ignored-params").end(), ','),
+            63);
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 5.0);
 }
 
@@ -283,8 +288,8 @@ TEST_F(Serve, LogitBiasOfBothShapes) {
   EXPECT_EQ(frontend.last_request().sampling.banned_tokens, std::vector<int32_t>{7});
   good(kText, R"({"prompt": "x", "max_tokens": 1, "logit_bias": [[5, -100]]})");
   EXPECT_EQ(frontend.last_request().sampling.logit_bias, (std::vector<std::pair<int32_t, float>>{{5, -100.f}}));
-  for (const char* bad : {R"({"259": 1})", R"({"-1": 1})", R"({"1.5": 1})", R"({"1": 101})", R"({"1": true})", "[[1]]", "[1]",
-                          "\"x\"", R"({"99999999999999": 1})"})
+  for (const char* bad : {R"({"259": 1})", R"({"-1": 1})", R"({"1.5": 1})", R"({"1": 101})", R"({"1": true})",
+                          "[[1]]", "[1]", "\"x\"", R"({"99999999999999": 1})"})
     expect_refused(kText, std::string(R"({"prompt": "x", "logit_bias": )") + bad + "}", 400, "logit_bias");
 }
 
@@ -336,8 +341,9 @@ TEST_F(Serve, ParametersReachTheEngine) {
 TEST_F(Serve, BrokenBodiesAreTheClientsMistake) {
   start();
   std::string deep = R"({"prompt": "x", "a": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
-  for (const std::string& body : {std::string(""), std::string("{"), std::string("[]"), std::string("3"), std::string("{\"prompt\": \"\xff\"}"),
-                                  std::string("{\"prompt\": \"\\ud800\"}"), std::string("{'a': 1}"), deep}) {
+  for (const std::string& body :
+       {std::string(""), std::string("{"), std::string("[]"), std::string("3"), std::string("{\"prompt\": \"\xff\"}"),
+        std::string("{\"prompt\": \"\\ud800\"}"), std::string("{'a': 1}"), deep}) {
     const Answer a = ask("POST", kText, body);
     EXPECT_EQ(a.status, 400) << body.substr(0, 40);
     EXPECT_NE(a.body.find("invalid_request_error"), std::string::npos);

@@ -8,8 +8,11 @@
 namespace bora::serve {
 
 Services::Services(const ServiceOptions& options, const Context& context)
-    : options_(options), context_(context), metrics_(context.metrics, options.vllm_names),
-      generations_(std::make_unique<Generations>(this)), rng_(options.seed) {}
+    : options_(options),
+      context_(context),
+      metrics_(context.metrics, options.vllm_names),
+      generations_(std::make_unique<Generations>(this)),
+      rng_(options.seed) {}
 
 Services::~Services() = default;
 

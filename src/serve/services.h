@@ -31,11 +31,11 @@ struct ServedModel {
 
 struct ServiceOptions {
   std::string version = "0", commit;
-  bool strict = false;        // unknown fields are 400 instead of listed
-  bool vllm_names = false;    // metrics under vLLM's names too
-  int32_t max_choices = 8;    // n
-  int32_t max_prompts = 64;   // of one completion request
-  uint64_t seed = 0;          // of ids and of the seeds drawn for requests without one
+  bool strict = false;       // unknown fields are 400 instead of listed
+  bool vllm_names = false;   // metrics under vLLM's names too
+  int32_t max_choices = 8;   // n
+  int32_t max_prompts = 64;  // of one completion request
+  uint64_t seed = 0;         // of ids and of the seeds drawn for requests without one
 };
 
 class Services {

@@ -33,7 +33,8 @@ class ServerTest : public ::testing::Test {
       log_lines.emplace_back(line);
     });
     service_options.seed = 5;
-    services = std::make_unique<Services>(service_options, Services::Context{&frontend, &clock, log.get(), &registry});
+    services =
+        std::make_unique<Services>(service_options, Services::Context{&frontend, &clock, log.get(), &registry});
     if (!loading) add_model();
     api = std::make_unique<Api>(api_options, services.get(), keys.get());
     auto started = net::Server::start(net_options, api.get());

@@ -25,8 +25,12 @@ const std::vector<FieldSpec>& fields_of_chat() {
 class ChatShape : public Shape {
  public:
   ChatShape(Services& services, const Ask& ask, bool include_reasoning)
-      : logprobs_(ask.request.sampling.logprobs >= 0), ids_(ask.return_token_ids), usage_(ask.include_usage),
-        running_usage_(ask.continuous_usage), show_reasoning_(include_reasoning), seed_(ask.seed) {
+      : logprobs_(ask.request.sampling.logprobs >= 0),
+        ids_(ask.return_token_ids),
+        usage_(ask.include_usage),
+        running_usage_(ask.continuous_usage),
+        show_reasoning_(include_reasoning),
+        seed_(ask.seed) {
     envelope_ = {services.new_id("chatcmpl-"), ask.stream ? "chat.completion.chunk" : "chat.completion",
                  ask.model->name, "bora-" + services.options().version, services.clock().unix_seconds()};
     // Without tools nothing is a call: only reasoning is taken apart, unless the operator named a format.
@@ -93,8 +97,8 @@ class ChatShape : public Shape {
         logprobs = Json::object();
         logprobs.set("content", std::move(c.logprobs));
       }
-      Json choice = choice_json(static_cast<int32_t>(i), "message", std::move(message), std::move(logprobs),
-                                c.finish_reason);
+      Json choice =
+          choice_json(static_cast<int32_t>(i), "message", std::move(message), std::move(logprobs), c.finish_reason);
       if (ids_) choice.set("token_ids", std::move(c.ids));
       choices.push_back(std::move(choice));
     }
@@ -252,8 +256,13 @@ constexpr std::string_view kAliases[] = {"/chat/completions"};
 }  // namespace
 
 extern const Route kChatCompletions;
-const Route kChatCompletions = {
-    Method::kPost, "/v1/chat/completions", kAliases, "Answers a chat", Auth::kApiKey, fields_of_chat(),
-    R"({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8})", handle};
+const Route kChatCompletions = {Method::kPost,
+                                "/v1/chat/completions",
+                                kAliases,
+                                "Answers a chat",
+                                Auth::kApiKey,
+                                fields_of_chat(),
+                                R"({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8})",
+                                handle};
 
 }  // namespace bora::serve

@@ -23,9 +23,15 @@ constexpr int64_t kDefaultTokens = 16;
 class CompletionShape : public Shape {
  public:
   CompletionShape(Services& services, const Ask& ask)
-      : tokenizer_(*ask.model->text->tokenizer), logprobs_(ask.request.sampling.logprobs >= 0),
-        ids_(ask.return_token_ids), usage_(ask.include_usage), running_usage_(ask.continuous_usage), echo_(ask.echo),
-        n_(ask.request.choices), seed_(ask.seed), prompts_(ask.prompt_texts) {
+      : tokenizer_(*ask.model->text->tokenizer),
+        logprobs_(ask.request.sampling.logprobs >= 0),
+        ids_(ask.return_token_ids),
+        usage_(ask.include_usage),
+        running_usage_(ask.continuous_usage),
+        echo_(ask.echo),
+        n_(ask.request.choices),
+        seed_(ask.seed),
+        prompts_(ask.prompt_texts) {
     envelope_ = {services.new_id("cmpl-"), "text_completion", ask.model->name, "bora-" + services.options().version,
                  services.clock().unix_seconds()};
     choices_.resize(ask.prompts.size() * static_cast<size_t>(n_));
@@ -33,7 +39,8 @@ class CompletionShape : public Shape {
 
   void open(std::string* out) override {
     if (!echo_ || logprobs_) return;  // with logprobs the prompt comes token by token
-    for (size_t i = 0; i < choices_.size(); ++i) chunk(static_cast<int32_t>(i), prompt_of(i), {}, {}, {}, nullptr, out);
+    for (size_t i = 0; i < choices_.size(); ++i)
+      chunk(static_cast<int32_t>(i), prompt_of(i), {}, {}, {}, nullptr, out);
   }
 
   void token(int32_t index, const engine::Event& event, const Totals& totals, std::string* out) override {
@@ -74,8 +81,8 @@ class CompletionShape : public Shape {
     for (size_t i = 0; i < choices_.size(); ++i) {
       Choice& c = choices_[i];
       std::string text = echo_ ? prompt_of(i) + c.text : std::move(c.text);
-      Json choice = choice_json(static_cast<int32_t>(i), "text", std::move(text),
-                                logprobs_ ? c.lists.take() : Json(), c.finish_reason);
+      Json choice = choice_json(static_cast<int32_t>(i), "text", std::move(text), logprobs_ ? c.lists.take() : Json(),
+                                c.finish_reason);
       if (ids_) choice.set("token_ids", std::move(c.ids));
       choices.push_back(std::move(choice));
     }

@@ -29,9 +29,10 @@ constexpr std::string_view kAliases[] = {"/v1/health"};
 }  // namespace
 
 extern const Route kHealth, kHealthLive, kHealthReady;
-const Route kHealth = {Method::kGet, "/health", kAliases, "200 when requests are answered", Auth::kOpen, {}, "", ready};
-const Route kHealthReady = {
-    Method::kGet, "/health/ready", {}, "200 when requests are answered", Auth::kOpen, {}, "", ready};
+const Route kHealth = {Method::kGet, "/health", kAliases, "200 when requests are answered",
+                       Auth::kOpen,  {},        "",       ready};
+const Route kHealthReady = {Method::kGet, "/health/ready", {}, "200 when requests are answered", Auth::kOpen, {}, "",
+                            ready};
 const Route kHealthLive = {
     Method::kGet, "/health/live", {}, "200 while a restart would not help", Auth::kOpen, {}, "", live};
 

@@ -1,4 +1,5 @@
-// GET /metrics, /version, /props, /help, /openapi.json: what the server is and does; derived from records and settings.
+// GET /metrics, /version, /props, /help, /openapi.json: what the server is and does; derived from records and
+// settings.
 #include "serve/params.h"
 #include "serve/route.h"
 #include "serve/services.h"
@@ -143,7 +144,7 @@ const Route kMetrics = {Method::kGet, "/metrics", {}, "Prometheus metrics", Auth
 const Route kVersion = {Method::kGet, "/version", {}, "What was built", Auth::kApiKey, {}, "", version};
 const Route kProps = {Method::kGet, "/props", kPropsAliases, "Settings in effect", Auth::kApiKey, {}, "", props};
 const Route kHelp = {Method::kGet, "/help", {}, "The routes and their fields", Auth::kApiKey, {}, "", help};
-const Route kOpenApi = {
-    Method::kGet, "/openapi.json", {}, "The same as an OpenAPI document", Auth::kApiKey, {}, "", openapi};
+const Route kOpenApi = {Method::kGet, "/openapi.json", {}, "The same as an OpenAPI document", Auth::kApiKey, {},
+                        "",           openapi};
 
 }  // namespace bora::serve

@@ -1,7 +1,6 @@
 // GET /v1/models, GET /v1/models/{id}
-#include "serve/services.h"
-
 #include "serve/route.h"
+#include "serve/services.h"
 
 namespace bora::serve {
 namespace {
@@ -47,6 +46,7 @@ constexpr std::string_view kOneAliases[] = {"/models/{id}"};
 
 extern const Route kModels, kModel;
 const Route kModels = {Method::kGet, "/v1/models", kListAliases, "The served models", Auth::kApiKey, {}, "", list};
-const Route kModel = {Method::kGet, "/v1/models/{id}", kOneAliases, "One model", Auth::kApiKey, {}, "test-model", one};
+const Route kModel = {Method::kGet, "/v1/models/{id}", kOneAliases, "One model", Auth::kApiKey,
+                      {},           "test-model",      one};
 
 }  // namespace bora::serve

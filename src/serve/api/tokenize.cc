@@ -114,21 +114,10 @@ constexpr std::string_view kDetokenizeAliases[] = {"/v1/detokenize"};
 }  // namespace
 
 extern const Route kTokenize, kDetokenize;
-const Route kTokenize = {Method::kPost,
-                         "/tokenize",
-                         kTokenizeAliases,
-                         "Token ids of a text or a chat",
-                         Auth::kApiKey,
-                         fields_of_tokenize(),
-                         R"({"prompt": "Hello"})",
-                         tokenize};
-const Route kDetokenize = {Method::kPost,
-                           "/detokenize",
-                           kDetokenizeAliases,
-                           "The text of token ids",
-                           Auth::kApiKey,
-                           kDetokenizeOwn,
-                           R"({"tokens": [1, 2]})",
-                           detokenize};
+const Route kTokenize = {
+    Method::kPost, "/tokenize",          kTokenizeAliases,         "Token ids of a text or a chat",
+    Auth::kApiKey, fields_of_tokenize(), R"({"prompt": "Hello"})", tokenize};
+const Route kDetokenize = {Method::kPost, "/detokenize",  kDetokenizeAliases,      "The text of token ids",
+                           Auth::kApiKey, kDetokenizeOwn, R"({"tokens": [1, 2]})", detokenize};
 
 }  // namespace bora::serve
