@@ -189,9 +189,7 @@ TEST_F(Robust, MetricsCountWhatClientsGot) {
   service_options.vllm_names = true;
   start();
   for (int i = 0; i < 3; ++i) good(kText, R"({"prompt": "abcd", "max_tokens": 5})");
-  good(
-      kText,
-      R"({"prompt": "abcd", "max_tokens": 5, "stop": ["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p"]})");
+  good(kText, R"({"prompt": "abcd", "max_tokens": 5, "stop": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]})");
   const std::string metrics = ask("GET", "/metrics").body;
   const auto value = [&](const std::string& line) {
     const size_t at = metrics.find("\n" + line + " ");
