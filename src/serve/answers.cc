@@ -26,6 +26,14 @@ Json choice_json(int32_t index, std::string_view key, Json value, Json logprobs,
 
 double finite_logprob(float value) { return std::isfinite(value) ? static_cast<double>(value) : -9999.0; }
 
+std::string without_special(const engine::Event& event, const text::Tokenizer& tokenizer) {
+  std::string text = event.text;
+  if (!event.special || event.token < 0) return text;
+  const std::string_view token = tokenizer.token_text(event.token);
+  if (token != "<think>" && token != "</think>" && text.ends_with(token)) text.resize(text.size() - token.size());
+  return text;
+}
+
 int64_t characters(std::string_view utf8) {
   int64_t count = 0;
   for (const char c : utf8) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;

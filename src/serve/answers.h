@@ -32,6 +32,9 @@ class LogprobLists {
   Json tokens_ = Json::array(), values_ = Json::array(), tops_ = Json::array(), offsets_ = Json::array();
 };
 
+// An event's text without that of its control token, unless that is a think tag, which the answer's parser needs.
+std::string without_special(const engine::Event& event, const text::Tokenizer& tokenizer);
+
 // A log-probability as JSON can hold it: minus infinity becomes -9999.
 double finite_logprob(float value);
 int64_t characters(std::string_view utf8);

@@ -190,6 +190,11 @@ class FakeFrontend : public engine::Frontend {
     e.choice = static_cast<int32_t>(choice);
     e.token = token;
     e.text = std::string(1, static_cast<char>(token));
+    if (token == 1) {  // in a script: the control token that ends a turn, which did not end this one
+      e.token = kEnd;
+      e.text = "<|im_end|>";
+      e.special = true;
+    }
     if (r.sampling.logprobs >= 0) {
       e.logprob = logprob(token, 0);
       for (int32_t k = 0; k < r.sampling.logprobs; ++k) e.top.push_back(logprob('a' + (token + k) % 26, k));

@@ -56,6 +56,7 @@ constexpr FieldSpec kCommon[] = {
     {"cache_salt", "string", "<= 256 bytes", "isolates the prefix cache", "17"},
     {"cache_prompt", "boolean", "", "false: the prefix cache is not consulted", "3"},
     {"return_token_ids", "boolean", "", "ids beside the text", "3"},
+    {"skip_special_tokens", "boolean", "", "true: control tokens do not show in the text", "3"},
     {"user", "any", "", "accepted, without effect"},
     {"metadata", "any", "", "accepted, without effect"},
     {"service_tier", "any", "", "accepted, without effect"},
@@ -423,6 +424,7 @@ void read_common(Services& services, const HttpRequest& request, Fields* f, Ask*
   r.tenant = request.key_id;
   if (const auto v = f->text("cache_salt", 256)) r.tenant += ":" + *v;
   r.use_cache = f->boolean("cache_prompt").value_or(true);
+  ask->skip_special = f->boolean("skip_special_tokens").value_or(true);
   ask->return_token_ids = f->boolean("return_token_ids").value_or(false);
   const int64_t most = ask->model->max_context > 0 ? ask->model->max_context : kMaxInt32;
   const auto a = f->integer("max_tokens", 0, most), b = f->integer("max_completion_tokens", 0, most);

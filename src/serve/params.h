@@ -22,7 +22,7 @@ struct Ask {
   std::vector<std::vector<int32_t>> prompts;  // at least one, each not empty
   std::vector<std::string> prompt_texts;      // with echo: what is returned before the answer
   bool stream = false, include_usage = false, continuous_usage = false;
-  bool return_token_ids = false, echo = false;
+  bool return_token_ids = false, echo = false, skip_special = true;
   bool reasoning_open = false;        // the prompt ends inside a reasoning block
   std::optional<int64_t> max_tokens;  // as asked
   int64_t seed = 0;                   // as reported

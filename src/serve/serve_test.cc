@@ -132,6 +132,17 @@ TEST_F(Serve, TextThatLooksLikeACallIsTextWithoutTools) {
   EXPECT_EQ(at(choice(a), "finish_reason"), Json("stop"));
 }
 
+TEST_F(Serve, ControlTokensShowOnlyWhenAskedFor) {
+  frontend.script = [](const engine::Request&) { return std::string("a\1b"); };
+  start();
+  const std::string chat = R"({"messages": [{"role": "user", "content": "Hi"}])", text = R"({"prompt": "x")";
+  const std::string show = R"(, "skip_special_tokens": false})";
+  EXPECT_EQ(at(at(choice(good(kChat, chat + "}")), "message"), "content"), Json("ab"));
+  EXPECT_EQ(at(at(choice(good(kChat, chat + show)), "message"), "content"), Json("a<|im_end|>b"));
+  EXPECT_EQ(at(choice(good(kText, text + "}")), "text"), Json("ab"));
+  EXPECT_EQ(at(choice(good(kText, text + show)), "text"), Json("a<|im_end|>b"));
+}
+
 TEST_F(Serve, LogprobsOfChats) {
   start();
   const Json a = good(kChat, R"({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3, "logprobs": true,

@@ -25,7 +25,9 @@ const std::vector<FieldSpec>& fields_of_chat() {
 class ChatShape : public Shape {
  public:
   ChatShape(Services& services, const Ask& ask, bool include_reasoning)
-      : logprobs_(ask.request.sampling.logprobs >= 0),
+      : tokenizer_(*ask.model->text->tokenizer),
+        skip_special_(ask.skip_special && !ask.model->parser_forced),
+        logprobs_(ask.request.sampling.logprobs >= 0),
         ids_(ask.return_token_ids),
         usage_(ask.include_usage),
         running_usage_(ask.continuous_usage),
@@ -55,7 +57,7 @@ class ChatShape : public Shape {
   void token(int32_t index, const engine::Event& event, const Totals& totals, std::string* out) override {
     Choice& c = choices_[static_cast<size_t>(index)];
     std::vector<text::AnswerDelta> deltas;
-    if (!event.text.empty()) c.parser->push({event.text, event.special}, &deltas);
+    push(c, event, &deltas);
     bool reasoned = c.reasoning_now;
     for (const auto& d : deltas) reasoned = d.kind == text::AnswerDelta::Kind::kReasoning;
     c.reasoning_now = reasoned;
@@ -69,7 +71,7 @@ class ChatShape : public Shape {
   void finish(int32_t index, const engine::Event& event, const Totals& totals, std::string* out) override {
     Choice& c = choices_[static_cast<size_t>(index)];
     std::vector<text::AnswerDelta> deltas;
-    if (!event.text.empty()) c.parser->push({event.text, event.special}, &deltas);
+    push(c, event, &deltas);
     const bool length = event.finish == engine::Finish::kLength;
     c.finish_reason = c.parser->finish(length ? text::AnswerEnd::kLength : text::AnswerEnd::kStop, &deltas);
     emit(index, deltas, {}, {}, &totals, out);
@@ -118,6 +120,11 @@ class ChatShape : public Shape {
     Json calls = Json::array(), logprobs = Json::array(), ids = Json::array();
     bool reasoning_now = false;
   };
+
+  void push(Choice& c, const engine::Event& event, std::vector<text::AnswerDelta>* deltas) {
+    const std::string text = skip_special_ ? without_special(event, tokenizer_) : event.text;
+    if (!text.empty()) c.parser->push({text, event.special}, deltas);
+  }
 
   Json prompt_list() const {
     Json list = Json::array();
@@ -204,7 +211,8 @@ class ChatShape : public Shape {
     chunk(index, std::move(delta), std::move(logprobs), {}, totals, out);
   }
 
-  const bool logprobs_, ids_, usage_, running_usage_, show_reasoning_;
+  const text::Tokenizer& tokenizer_;
+  const bool skip_special_, logprobs_, ids_, usage_, running_usage_, show_reasoning_;
   const int64_t seed_;
   Envelope envelope_;
   std::vector<Choice> choices_;

@@ -24,6 +24,7 @@ class CompletionShape : public Shape {
  public:
   CompletionShape(Services& services, const Ask& ask)
       : tokenizer_(*ask.model->text->tokenizer),
+        skip_special_(ask.skip_special),
         logprobs_(ask.request.sampling.logprobs >= 0),
         ids_(ask.return_token_ids),
         usage_(ask.include_usage),
@@ -52,14 +53,15 @@ class CompletionShape : public Shape {
       c.offset += characters(event.logprob.bytes);
     }
     if (ids_ && event.token >= 0) c.ids.push_back(int64_t{event.token});
+    const std::string text = skip_special_ ? without_special(event, tokenizer_) : event.text;
     if (out == nullptr) {
-      c.text += event.text;
+      c.text += text;
       return;
     }
     if (logprobs_ && !c.lists.empty()) logprobs = c.lists.take();
     if (ids_) std::swap(ids, c.ids), c.ids = Json::array();
-    if (event.text.empty() && logprobs.is_null() && ids.is_null()) return;
-    chunk(index, event.text, std::move(logprobs), std::move(ids), {}, &totals, out);
+    if (text.empty() && logprobs.is_null() && ids.is_null()) return;
+    chunk(index, text, std::move(logprobs), std::move(ids), {}, &totals, out);
   }
 
   void finish(int32_t index, const engine::Event& event, const Totals& totals, std::string* out) override {
@@ -98,7 +100,6 @@ class CompletionShape : public Shape {
     LogprobLists lists;
     Json ids = Json::array();
     int64_t offset = 0;
-    std::string held;  // of the prompt: bytes that are no whole character yet
   };
 
   std::string prompt_of(size_t choice) const { return prompts_[choice / static_cast<size_t>(n_)]; }
@@ -132,7 +133,7 @@ class CompletionShape : public Shape {
   }
 
   const text::Tokenizer& tokenizer_;
-  const bool logprobs_, ids_, usage_, running_usage_, echo_;
+  const bool skip_special_, logprobs_, ids_, usage_, running_usage_, echo_;
   const int32_t n_;
   const int64_t seed_;
   const std::vector<std::string> prompts_;
