@@ -116,15 +116,15 @@ class HttpResponder : public Responder {
   }
   ~HttpResponder() override {
     if (!ended_) finish(exchange_->gone() ? 499 : 500);
+    --*open_;
   }
 
   void json(int status, const Json& body) override { text(status, "application/json", body.dump()); }
   void text(int status, std::string_view content_type, std::string_view body) override {
     if (ended_ || streaming_) return;
     headers_.emplace_back("content-type", content_type);
-    const int shown = exchange_->gone() ? 499 : status;
+    finish(exchange_->gone() ? 499 : status);
     exchange_->reply({status, std::move(headers_), std::string(body)});
-    finish(shown);
   }
   void error(const Fault& fault) override {
     int status = 500;
@@ -143,9 +143,8 @@ class HttpResponder : public Responder {
   }
   bool write_events(std::string_view events) override { return events.empty() || exchange_->write(events); }
   void end_events() override {
-    const int status = exchange_->gone() ? 499 : 200;
+    finish(exchange_->gone() ? 499 : 200);
     exchange_->end_stream();
-    finish(status);
   }
   bool full() const override { return exchange_->full(); }
   bool client_gone() const override { return exchange_->gone(); }
@@ -156,10 +155,10 @@ class HttpResponder : public Responder {
   int64_t arrived_us() const override { return arrived_us_; }
 
  private:
-  // One line and one count a request, without a word of its text.
+  // One line and one count a request, without a word of its text; before the client can see the end, so that its own
+  // sums and ours agree.
   void finish(int status) {
     ended_ = true;
-    --*open_;
     const int64_t us = services_->clock().now_us() - arrived_us_;
     services_->metrics().answered(route_, status, static_cast<double>(us) * 1e-6);
     services_->log().info("request", {{"route", route_},
