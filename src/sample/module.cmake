@@ -1,1 +1,1 @@
-bora_module(NAME sample DEPS base)
+bora_module(NAME sample DEPS base tensor quant ir)

@@ -303,7 +303,10 @@ int32_t pick_token(const PickInput& in, const PickScratch& s, float* next_mu) {
   const ir::PickParams& p = *in.params;
   Row r{.in = in, .s = s, .p = p, .x = x, .most = scan_max(x, in.vocab, p.temperature > 0 ? s.block_max : nullptr)};
   *next_mu = in.mu;
-  if (r.most.id < 0 || p.temperature <= 0 || std::isinf(r.most.value)) return r.most.id;
+  if (r.most.id < 0 || p.temperature <= 0) return r.most.id;
+  // A pick that is certain has no surprise.
+  if (p.mirostat != 0) *next_mu = in.mu + p.mirostat_eta * p.mirostat_tau;
+  if (std::isinf(r.most.value)) return r.most.id;
   r.temperature = p.dynatemp_range > 0 ? dynamic_temperature(r) : p.temperature;
   if (r.temperature <= 0) return r.most.id;
   r.factor = std::min(1.0f / r.temperature, 1e30f);

@@ -27,7 +27,7 @@ constexpr int32_t kMaxAlternatives = 128;  // logprobs of a row
 struct PickPlan {
   int32_t vocab = 0, positions = 0, slots = 0, rows = 0, workers = 0, steps = 0;
   int64_t tokens = 0;   // int32 [slots, positions + 1]
-  int64_t mu = 0;       // float [slots, positions + 2]; not a number: unknown
+  int64_t mu = 0;       // Surprise [slots, positions + 2]
   int64_t results = 0;  // PickedRow [steps, rows]
   int64_t top = 0;      // TokenLogprob [steps, rows, kMaxAlternatives]
   int64_t scratch = 0;  // [workers], scratch_bytes each
@@ -35,6 +35,12 @@ struct PickPlan {
   int64_t bytes = 0;  // a multiple of 4096; 0 without slots
 };
 PickPlan plan_picks(int32_t vocab, int32_t positions, const device::Bounds& bounds, int32_t workers);
+
+// Mirostat's mu before the pick of a position; owner 0: unknown.
+struct Surprise {
+  float mu = 0;
+  uint32_t owner = 0;
+};
 
 struct Candidate {
   float x = 0, w = 0;  // the processed logit; exp((x - greatest) / temperature)

@@ -1,10 +1,12 @@
 // Histories of tokens and the checks of what a step asks for.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 
 #include "backend/cpu/pick.h"
 #include "backend/cpu/pick_scan.h"
+#include "base/rng.h"
 
 namespace bora::cpu {
 namespace {
@@ -110,7 +112,7 @@ PickPlan plan_picks(int32_t vocab, int32_t positions, const device::Bounds& boun
   p.steps = std::max(1, bounds.in_flight) + 1;  // a step's tokens are read while the next is picked
   Cutter c(0);
   p.tokens = c.skip<int32_t>(int64_t{p.slots} * (positions + 1));
-  p.mu = c.skip<float>(int64_t{p.slots} * (positions + 2));
+  p.mu = c.skip<Surprise>(int64_t{p.slots} * (positions + 2));
   p.results = c.skip<device::PickedRow>(int64_t{p.steps} * p.rows);
   p.top = c.skip<device::TokenLogprob>(int64_t{p.steps} * p.rows * kMaxAlternatives);
   PickScratch unused;
@@ -202,11 +204,15 @@ void Picker::note_launched(std::span<const device::PickRow> picks) {
 
 namespace {
 
-// A token at `position`; what was known of later mu's ends where another token comes in.
-void write_token(int32_t* tokens, float* mu, int32_t position, int32_t id, int32_t positions) {
-  if (tokens[position] == id) return;
-  tokens[position] = id;
-  for (int32_t i = position + 1; i <= positions + 1 && mu[i] != 0; ++i) mu[i] = 0;
+// Whose mu it is: a slot may come to another choice with the same tokens. Never 0.
+uint32_t owner_of(const ir::PickParams& p) {
+  uint64_t h = mix64(p.seed) ^ static_cast<uint32_t>(p.choice);
+  h = mix64(h ^ std::bit_cast<uint32_t>(p.mirostat_tau)) ^ std::bit_cast<uint32_t>(p.mirostat_eta);
+  return static_cast<uint32_t>(mix64(h ^ static_cast<uint32_t>(p.mirostat))) | 1u;
+}
+
+void forget(Surprise* mu, int32_t from, int32_t positions) {
+  for (int32_t i = from; i <= positions + 1 && mu[i].owner != 0; ++i) mu[i] = {};
 }
 
 }  // namespace
@@ -225,19 +231,24 @@ void Picker::run_row(const device::PickRow& p, std::span<const uint32_t> masks, 
   row->id = p.target;
   if (p.target < 0) {
     int32_t* tokens = reinterpret_cast<int32_t*>(region_ + plan_.tokens) + int64_t{p.slot} * (plan_.positions + 1);
-    float* mu = reinterpret_cast<float*>(region_ + plan_.mu) + int64_t{p.slot} * (plan_.positions + 2);
-    for (size_t i = 0; i < p.history.size(); ++i)
-      write_token(tokens, mu, p.history_begin + static_cast<int32_t>(i), p.history[i], plan_.positions);
+    Surprise* mu = reinterpret_cast<Surprise*>(region_ + plan_.mu) + int64_t{p.slot} * (plan_.positions + 2);
+    for (size_t i = 0; i < p.history.size(); ++i) {
+      const int32_t at = p.history_begin + static_cast<int32_t>(i);
+      if (tokens[at] == p.history[i]) continue;
+      tokens[at] = p.history[i];
+      forget(mu, at + 1, plan_.positions);
+    }
     in.history = {tokens, static_cast<size_t>(p.position)};
     if (p.mask >= 0)
       in.mask = masks.data() + static_cast<size_t>(p.mask) * ((static_cast<size_t>(in.vocab) + 31) / 32);
-    // 0 stands for unknown: a fresh region is zero.
-    in.mu = p.position == p.prompt || mu[p.position] == 0 ? 2 * p.params->mirostat_tau : mu[p.position];
+    const uint32_t owner = p.params->mirostat == 0 ? 0 : owner_of(*p.params);
+    const Surprise& known = mu[p.position];
+    in.mu = p.position == p.prompt || known.owner != owner ? 2 * p.params->mirostat_tau : known.mu;
     float next = 0;
     row->id = pick_token(in, s, &next);
     tokens[p.position] = std::max(0, row->id);  // a row without a token is surplus; 0 keeps what follows in bounds
-    for (int32_t i = p.position + 1; i <= plan_.positions + 1 && mu[i] != 0; ++i) mu[i] = 0;
-    mu[p.position + 1] = p.params->mirostat == 0 ? 0 : next == 0 ? 1e-30f : next;
+    forget(mu, p.position + 1, plan_.positions);
+    mu[p.position + 1] = {next, owner};
   }
   if (p.params->logprobs >= 0) row->count = pick_logprobs(in, s, row->id, p.params->logprobs, row, top);
 }
