@@ -5,22 +5,6 @@
 
 namespace bora::app {
 
-Result<std::vector<quant::CodedMatrix>> CheckpointWeights::coded(const ir::WeightDecl& decl, device::Shard) {
-  std::vector<quant::CodedMatrix> out;
-  for (const ir::Part& part : decl.parts) {
-    BORA_ASSIGN(quant::CodedMatrix m, model::coded_part(*checkpoint_, decl, part));
-    out.push_back(std::move(m));
-  }
-  return out;
-}
-
-void CheckpointWeights::dont_need(const ir::WeightDecl& decl) {
-  for (const ir::Part& part : decl.parts) {
-    const formats::TensorEntry* t = checkpoint_->find(part.source);
-    if (t != nullptr) checkpoint_->dont_need(*t);
-  }
-}
-
 device::Bounds bounds_for(const ir::Graph& graph, int32_t positions, int32_t tokens, int32_t seqs) {
   device::Bounds b;
   b.pages = (positions + 15) / 16;

@@ -7,21 +7,13 @@
 #include <vector>
 
 #include "device/device.h"
+#include "engine/weights.h"
 #include "formats/checkpoint.h"
 #include "model/family.h"
 
 namespace bora::app {
 
-// Coded parts straight from the mapped files. Outlives every program compiled from it.
-class CheckpointWeights : public device::WeightStore {
- public:
-  explicit CheckpointWeights(const formats::Checkpoint* checkpoint) : checkpoint_(checkpoint) {}
-  Result<std::vector<quant::CodedMatrix>> coded(const ir::WeightDecl& decl, device::Shard shard) override;
-  void dont_need(const ir::WeightDecl& decl) override;
-
- private:
-  const formats::Checkpoint* checkpoint_;
-};
+using CheckpointWeights = engine::CheckpointStore;
 
 // Bounds for `seqs` sequences of `positions` and steps of `tokens` rows.
 device::Bounds bounds_for(const ir::Graph& graph, int32_t positions, int32_t tokens, int32_t seqs);

@@ -2,8 +2,11 @@
 // loads no weights. Immutable once loaded; shared by threads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "text/chat/chat.h"
@@ -29,8 +32,18 @@ struct ModelTextOptions {
   std::string parser;         // name of an answer format; empty = chosen by the template
 };
 
+// From GGUF metadata or tokenizer.json beside the weights.
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const formats::Checkpoint& checkpoint);
+// The template's source; kNotFound when the model has none.
+Result<std::string> load_template(const formats::Checkpoint& checkpoint);
+
 // Errors name the file. A model without a chat template is no error.
 Result<std::unique_ptr<ModelText>> load_model_text(const formats::Checkpoint& checkpoint,
                                                    const ModelTextOptions& options);
+
+// Ids that end an answer: `configured` (of config and generation settings) and what the vocabulary says besides
+// (end of sequence, of turn, of message). Ascending, each once.
+std::vector<int32_t> end_tokens(const formats::Checkpoint& checkpoint, const text::Tokenizer& tokenizer,
+                                std::span<const int32_t> configured);
 
 }  // namespace bora::engine

@@ -240,7 +240,7 @@ void SchedulerImpl::preempt(Job* job, StepPlan* plan) {
   job->planned_new = 0;
   std::erase(running_, job);
   waiting_.insert(job);
-  plan->preempted.push_back(job->request->arrival.id);
+  plan->preempted.push_back({job->request->arrival.id, job->choice});
   ++load_.preemptions;
 }
 
@@ -348,7 +348,7 @@ bool SchedulerImpl::admit_one(Job* job) {
     return false;
   }
   BORA_CHECK(copies.empty(), "a matched prefix ends at a block's border");
-  if (job->epoch == 0 && job->choice == 0) admissions_.push_back({a.id, m.length, m.why_not_longer});
+  if (job->epoch == 0 && job->choice == 0) admissions_.push_back({a.id, m.length, std::string(m.why_not_longer)});
   waiting_.erase(job);
   running_.push_back(job);
   job->seq = *seq;

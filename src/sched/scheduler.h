@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -71,12 +71,18 @@ struct Work {
   int32_t snapshot = 0;  // length at which recurrent groups should keep a snapshot; 0 none
 };
 
+// A choice that gave its blocks back and waits again; its picks in flight are surplus.
+struct PutBack {
+  RequestId request = 0;
+  int32_t choice = 0;
+};
+
 struct StepPlan {
   StepId id = 0;
   std::vector<Work> work;  // decode first; empty = nothing to do
   std::vector<kv::BlockCopy> copies;
   std::vector<kv::Move> before;
-  std::vector<RequestId> preempted;
+  std::vector<PutBack> preempted;
 };
 
 // What the device did, one for each choice that got tokens: in the order of the plan's work with picks. Prompt rows
@@ -97,7 +103,7 @@ struct Ended {
 struct Admission {
   RequestId request = 0;
   int32_t cached_tokens = 0;
-  std::string_view why_not_longer;
+  std::string why_not_longer;
 };
 
 class Scheduler {

@@ -12,6 +12,7 @@
 #include "app/loader.h"
 #include "app/sequence.h"
 #include "app/verb.h"
+#include "engine/model_text.h"
 #include "sample/sampler.h"
 
 namespace bora::app {
@@ -44,7 +45,7 @@ Result<std::vector<int32_t>> prompt_ids(const Args& args, const formats::Checkpo
     t.encode(prompt, {.add_special = true, .parse_special = false}, &ids);
     return ids;
   }
-  auto source = load_template(c);
+  auto source = engine::load_template(c);
   if (!source.ok()) return std::move(source).take_status().with_context("use --raw");
   BORA_ASSIGN(const auto parsed, text::parse_template(*source, {}));
   const text::SpecialIds special = t.special_ids();
@@ -148,7 +149,7 @@ Status run(const Args& args, Streams& io) {
   const int64_t most = args.integer("-n,--max-tokens");
   if (most < 1 || most > 1 << 20) return invalid_argument("-n must be 1 to 1048576");
   BORA_ASSIGN(Ready r, prepare(args));
-  BORA_ASSIGN(const std::unique_ptr<text::Tokenizer> t, load_tokenizer(*r.source->checkpoint));
+  BORA_ASSIGN(const std::unique_ptr<text::Tokenizer> t, engine::load_tokenizer(*r.source->checkpoint));
   BORA_ASSIGN(const std::vector<int32_t> ids, prompt_ids(args, *r.source->checkpoint, *t));
   const int64_t positions = static_cast<int64_t>(ids.size()) + most;
   if (positions > r.model.info.max_context) {

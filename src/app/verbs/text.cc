@@ -3,6 +3,7 @@
 
 #include "app/loader.h"
 #include "app/verb.h"
+#include "engine/model_text.h"
 #include "text/chat/chat.h"
 
 namespace bora::app {
@@ -45,7 +46,7 @@ Result<std::unique_ptr<text::Tokenizer>> tokenizer_of(const Args& args) {
   if (args.has("--tokenizer")) return load_tokenizer_file(*make_os_file_system(), args.text("--tokenizer"));
   if (!args.has("--model")) return invalid_argument("give --model MODEL or --tokenizer tokenizer.json");
   BORA_ASSIGN(std::unique_ptr<Source> source, open_source(args.text("--model")));
-  return load_tokenizer(*source->checkpoint);
+  return engine::load_tokenizer(*source->checkpoint);
 }
 
 Result<Json> tokenize_line(const Json& line, void* state, Json*) {
@@ -166,7 +167,7 @@ Status render(const Args& args, Streams& io) {
     BORA_ASSIGN(source, make_os_file_system()->read(args.text("--template"), 16u << 20));
   } else if (args.has("--model")) {
     BORA_ASSIGN(std::unique_ptr<Source> model, open_source(args.text("--model")));
-    BORA_ASSIGN(source, load_template(*model->checkpoint));
+    BORA_ASSIGN(source, engine::load_template(*model->checkpoint));
   }
   if (!source.empty()) {
     BORA_ASSIGN(state.parsed, text::parse_template(source, state.options.limits));
@@ -220,7 +221,7 @@ Status parse(const Args& args, Streams& io) {
     }
   } else if (args.has("--model")) {
     BORA_ASSIGN(std::unique_ptr<Source> model, open_source(args.text("--model")));
-    BORA_ASSIGN(const std::string source, load_template(*model->checkpoint));
+    BORA_ASSIGN(const std::string source, engine::load_template(*model->checkpoint));
     state.format = &text::choose_answer_format(source);
   } else {
     return invalid_argument("give --format NAME or --model MODEL");
