@@ -151,6 +151,15 @@ def samples(server):
     return found
 
 
+def idle(server):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if samples(server)["vllm:num_requests_running"] == 0:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def check_metrics(server, client, model):
     before = samples(server)
     used = client.completions.create(model=model, prompt="One two three", max_tokens=7, temperature=0).usage
@@ -162,8 +171,11 @@ def check_metrics(server, client, model):
     with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
         documented = set(re.findall(r"`((?:bora_|vllm:)\w+)`", file.read()))
     shown = {re.sub(r"_(count|sum|bucket)$", "", name) for name in after} - {name for name in after if not name.startswith(("bora_", "vllm:"))}
-    check("metrics are documented, and nothing else is", shown == documented, shown ^ documented)
-    check("nothing runs", after["vllm:num_requests_running"] == 0, after["vllm:num_requests_running"])
+    check("metrics are documented", shown <= documented, shown - documented)
+    if model == "small":  # the fake front end has no engine's metrics
+        check("what is documented is there", documented <= shown, documented - shown)
+    # The engine refreshes its figures a step after the last token went out.
+    check("nothing runs", idle(server), samples(server)["vllm:num_requests_running"])
 
 
 def check_cancel(server, client, model):
@@ -171,10 +183,7 @@ def check_cancel(server, client, model):
                                        extra_body={"ignore_eos": True})
     next(iter(stream))
     stream.close()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and samples(server)["vllm:num_requests_running"] > 0:
-        time.sleep(0.05)
-    check("a closed stream ends its request", samples(server)["vllm:num_requests_running"] == 0)
+    check("a closed stream ends its request", idle(server))
 
 
 def answer_bits(client, model, number):

@@ -60,12 +60,11 @@ Json chat_logprob(const engine::Event& event) {
   return out;
 }
 
-void LogprobLists::add(const engine::Event& event, std::string_view text, int64_t offset) {
-  const bool known = event.logprob.id >= 0;  // the first token of a prompt has none
+void LogprobLists::add(const engine::Event& event, std::string_view text, int64_t offset, bool scored) {
   tokens_.push_back(text);
-  values_.push_back(known ? Json(finite_logprob(event.logprob.logprob)) : Json());
+  values_.push_back(scored ? Json(finite_logprob(event.logprob.logprob)) : Json());
   Json top;
-  if (known) {
+  if (scored) {
     top = Json::object();
     for (const engine::TokenLogprob& t : event.top) {
       // Different bytes may print alike (halves of a character): the first, the likelier, stays.

@@ -23,8 +23,8 @@ Json chat_logprob(const engine::Event& event);
 // The lists of completions: tokens, token_logprobs, top_logprobs, text_offset.
 class LogprobLists {
  public:
-  // `text`: the token's; `offset`: where it begins, in characters.
-  void add(const engine::Event& event, std::string_view text, int64_t offset);
+  // `text`: the token's; `offset`: where it begins, in characters. `scored`: false for the first of a prompt.
+  void add(const engine::Event& event, std::string_view text, int64_t offset, bool scored);
   Json take();
   bool empty() const { return tokens_.size() == 0; }
 

@@ -49,7 +49,7 @@ class CompletionShape : public Shape {
     Choice& c = choices_[static_cast<size_t>(index)];
     Json logprobs, ids;
     if (logprobs_ && event.token >= 0) {
-      c.lists.add(event, event.logprob.bytes, c.offset);
+      c.lists.add(event, event.logprob.bytes, c.offset, true);
       c.offset += characters(event.logprob.bytes);
     }
     if (ids_ && event.token >= 0) c.ids.push_back(int64_t{event.token});
@@ -100,6 +100,7 @@ class CompletionShape : public Shape {
     LogprobLists lists;
     Json ids = Json::array();
     int64_t offset = 0;
+    bool scored = false;  // a token of the prompt came before
   };
 
   std::string prompt_of(size_t choice) const { return prompts_[choice / static_cast<size_t>(n_)]; }
@@ -111,7 +112,8 @@ class CompletionShape : public Shape {
       Choice& c = choices_[static_cast<size_t>(i)];
       const std::string_view own = tokenizer_.token_bytes(event.token);
       const std::string text(own.empty() ? tokenizer_.token_text(event.token) : own);
-      c.lists.add(event, text, c.offset);
+      c.lists.add(event, text, c.offset, c.scored);
+      c.scored = true;
       c.offset += characters(text);
       if (out != nullptr) chunk(i, text, c.lists.take(), {}, {}, &totals, out);
     }
