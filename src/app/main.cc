@@ -63,6 +63,20 @@ int run(const Parsed& p) {
   return 1;
 }
 
+// Other users of the machine can read a process's arguments.
+void hide_secrets(const bora::app::Verb& verb, int argc, char** argv) {
+  for (const Flag& f : verb.flags) {
+    if (!f.secret) continue;
+    const std::string name(f.name);
+    for (int i = 1; i < argc; ++i) {
+      char* value = nullptr;
+      if (argv[i] == name && i + 1 < argc) value = argv[i + 1];
+      if (std::string_view(argv[i]).starts_with(name + "=")) value = argv[i] + name.size() + 1;
+      for (; value != nullptr && *value != 0; ++value) *value = '*';
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -87,7 +101,9 @@ int main(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
   for (const auto& p : parsed) {
-    if (p->app->parsed()) return run(*p);
+    if (!p->app->parsed()) continue;
+    hide_secrets(*p->verb, argc, argv);
+    return run(*p);
   }
   return 2;
 }

@@ -21,6 +21,7 @@ struct Flag {
   Kind kind = Kind::kText;
   std::string_view help;
   std::string_view fallback = "";  // shown in the help
+  bool secret = false;             // its value is overwritten in the process's arguments once read
 };
 
 // Parsed values by flag name; numbers were checked.

@@ -1,0 +1,5 @@
+bora_module(NAME serve DEPS base net text text/tokenizer text/template text/chat LIBS crypto)
+if(BORA_TESTS)
+  add_executable(bora_fake_server ${CMAKE_SOURCE_DIR}/tests/serve/fake_server.cc)
+  target_link_libraries(bora_fake_server PRIVATE bora_serve Threads::Threads)
+endif()
