@@ -238,8 +238,9 @@ TEST_F(HostTest, EveryAnswerEqualsItsSoloRun) {
   host_options_.max_events = 24;
   control_.delay_us = 100;
   start();
-  const uint64_t seed = static_cast<uint64_t>(std::random_device{}());
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const char* given = std::getenv("BORA_TEST_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::printf("BORA_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
   Rng rng(seed);
   std::vector<std::vector<int32_t>> families;
   for (int f = 0; f < 3; ++f) families.push_back(numbers(80, f * 13));
@@ -354,7 +355,7 @@ TEST_F(HostTest, UsageIsExact) {
 
 // The answer is written token by token: text that may begin a stop string is not lost when the length ends it.
 TEST_F(HostTest, HeldTextComesAtTheEnd) {
-  const std::vector<int32_t> script = {22, 23, 18, 4};  // s t o a
+  static const std::vector<int32_t> script = {22, 23, 18, 4};  // s t o a
   fake_.next = [&](uint64_t, const ir::PickParams&, int32_t position, int32_t prompt) {
     return script[static_cast<size_t>(position - prompt) % script.size()];
   };
@@ -383,8 +384,25 @@ TEST_F(HostTest, HeldTextComesAtTheEnd) {
   EXPECT_EQ(run(r).choices[0].ids.size(), 4u);
 }
 
+TEST_F(HostTest, StopStringsWaitForTheLeastLength) {
+  static const std::vector<int32_t> script = {22, 23};  // s t
+  fake_.next = [&](uint64_t, const ir::PickParams&, int32_t position, int32_t prompt) {
+    return script[static_cast<size_t>(position - prompt) % script.size()];
+  };
+  start();
+  Request r = simple(numbers(5), 6);
+  r.sampling.stop = {"st"};
+  EXPECT_EQ(run(r).choices[0].text, "");
+  r.sampling.min_tokens = 2;
+  EXPECT_EQ(run(r).choices[0].text, "st");
+  r.sampling.min_tokens = 6;
+  const Result1 whole = run(r);
+  EXPECT_EQ(whole.choices[0].text, "ststst");
+  EXPECT_EQ(whole.choices[0].finish, Finish::kLength);
+}
+
 TEST_F(HostTest, HalfCharactersAreHeldAndControlTokensAreNoText) {
-  const std::vector<int32_t> script = {4, 31, 32, kTinyMark, 31, 5};  // a é(2) <|mark|> half b
+  static const std::vector<int32_t> script = {4, 31, 32, kTinyMark, 31, 5};  // a é(2) <|mark|> half b
   fake_.next = [&](uint64_t, const ir::PickParams&, int32_t position, int32_t prompt) {
     return script[static_cast<size_t>(position - prompt) % script.size()];
   };

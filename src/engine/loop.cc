@@ -335,10 +335,15 @@ bool Loop::take_token(const PickOwner& o, const device::PickedRow& row) {
     if (e.special) {  // a stop string does not reach over a control token
       c.stops.flush(&e.text);
     }
-    if (last) {
-      stopped |= end_text(&c, &piece_, &e.text);
-    } else if (c.made <= p.min_tokens) {
+    const bool early = c.made <= p.min_tokens;  // no stop string is looked for yet
+    if (early && last) {
+      c.decoder->finish(&piece_);
+      c.closed = true;
+    }
+    if (early) {
       e.text += piece_;
+    } else if (last) {
+      stopped |= end_text(&c, &piece_, &e.text);
     } else if (const std::string* found = c.stops.push(piece_, &e.text); found != nullptr) {
       stopped = true;
       c.closed = true;
