@@ -267,7 +267,9 @@ void BpeModel::encode(std::string_view piece, const char* readable_end, ModelScr
 
 void BpeModel::encode_bytes(std::string_view piece, const char* readable_end, ModelScratch* scratch,
                             std::vector<TokenId>* ids) const {
-  if (all_bytes_ && !affixes_ && walk(piece, readable_end, scratch, ids)) return;
+  auto known = [&](char c) { return byte_ids_[static_cast<uint8_t>(c)] >= 0; };
+  bool whole = all_bytes_ || std::all_of(piece.begin(), piece.end(), known);
+  if (whole && !affixes_ && walk(piece, readable_end, scratch, ids)) return;
   std::vector<TokenId>& symbols = scratch->symbols;
   symbols.clear();
   for (char c : piece) {

@@ -148,6 +148,16 @@ class Pipeline final : public Tokenizer {
     return s;
   }
 
+  // An id that is always added but that the vocabulary does not reach, or -1.
+  TokenId stray_special() const {
+    for (const auto* list : {&before_, &after_}) {
+      for (TokenId id : *list) {
+        if (id < 0 || id >= texts_.size()) return id;
+      }
+    }
+    return -1;
+  }
+
   int32_t vocab_size() const override { return texts_.size(); }
   std::string_view token_bytes(TokenId id) const override { return texts_.bytes(id); }
   std::string_view token_text(TokenId id) const override { return texts_.text(id); }
@@ -312,7 +322,11 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(TokenizerParts parts) {
     if (a.id < 0 || a.id > Vocab::kMaxId)
       return invalid_argument("added token \"" + a.content + "\": id out of range");
   }
-  return std::unique_ptr<Tokenizer>(std::make_unique<Pipeline>(std::move(parts)));
+  auto pipeline = std::make_unique<Pipeline>(std::move(parts));
+  if (TokenId id = pipeline->stray_special(); id >= 0) {
+    return invalid_argument("post_processor: its id " + std::to_string(id) + " is not in the vocabulary");
+  }
+  return std::unique_ptr<Tokenizer>(std::move(pipeline));
 }
 
 }  // namespace bora::text

@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include "text/tokenizer/fixture_files.h"
+#include "text/tokenizer/unicode.h"
 
 namespace bora::text {
 namespace {
@@ -43,8 +44,26 @@ void encode_text(benchmark::State& state, const std::string& text) {
 }
 
 void encode_prose(benchmark::State& state) { encode_text(state, sample()); }
-void encode_letters(benchmark::State& state) { encode_text(state, std::string(1 << 20, 'a')); }
-void encode_spaces(benchmark::State& state) { encode_text(state, std::string(1 << 20, ' ')); }
+// Worst cases: 1 MB of one thing.
+std::string repeated(std::string_view unit) {
+  std::string text;
+  while (text.size() < 1 << 20) text.append(unit);
+  return text;
+}
+void encode_letters(benchmark::State& state) { encode_text(state, repeated("a")); }
+void encode_spaces(benchmark::State& state) { encode_text(state, repeated(" ")); }
+void encode_digits(benchmark::State& state) { encode_text(state, repeated("7")); }
+void encode_emoji(benchmark::State& state) { encode_text(state, repeated("\U0001F600")); }
+void encode_joiners(benchmark::State& state) { encode_text(state, repeated("\u200D")); }
+// Characters of the common ideographs in no order: hardly a piece comes twice.
+void encode_ideographs(benchmark::State& state) {
+  std::string text;
+  for (uint64_t i = 1; text.size() < 1 << 20; ++i) {
+    uint64_t r = i * 0x9E3779B97F4A7C15u >> 40;
+    utf8_append(r % 11 == 0 ? 0x3002 : static_cast<uint32_t>(0x4E00 + r % 3000), &text);
+  }
+  encode_text(state, text);
+}
 
 void decode_prose(benchmark::State& state) {
   std::string json = testing::tokenizer_json(kNames[state.range(0)]);
@@ -62,6 +81,10 @@ BENCHMARK(load)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
 BENCHMARK(encode_prose)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
 BENCHMARK(encode_letters)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
 BENCHMARK(encode_spaces)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_digits)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_emoji)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_joiners)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_ideographs)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
 BENCHMARK(decode_prose)->DenseRange(0, 6)->Unit(benchmark::kMillisecond);
 
 }  // namespace

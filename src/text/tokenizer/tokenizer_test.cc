@@ -2,8 +2,9 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
-#include <chrono>
+#include <algorithm>
 
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/fixture_files.h"
@@ -91,6 +92,7 @@ TEST(Json, UnknownConfigurationIsNamed) {
            model + "}",
        "Foo"},
       {R"({"model":{"type":"WordLevel","vocab":{"a":0,"b":0},"unk_token":"a"}})", "vocab"},
+      {R"({"post_processor":{"type":"BertProcessing","sep":["a",7],"cls":["a",0]},)" + model + "}", "post_processor"},
       {"{", "tokenizer.json"},
   };
   for (const auto& [text, word] : kCases) {
@@ -98,6 +100,59 @@ TEST(Json, UnknownConfigurationIsNamed) {
     ASSERT_FALSE(t.ok()) << text;
     EXPECT_NE(t.status().message().find(word), std::string::npos) << t.status().message();
   }
+}
+
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Time a byte of 1 MB of one thing against 1 MB of prose: at most three times, for every kind of model.
+double seconds_of(const Tokenizer& t, std::string_view text) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    std::vector<TokenId> ids;
+    double begin = thread_seconds();
+    t.encode(text, {false, true}, &ids);
+    best = std::min(best, thread_seconds() - begin);
+  }
+  return best;
+}
+
+TEST(WorstCase, RunsOfOneThingCostNoMoreThanThreeTimesProse) {
+  const std::string_view runs[] = {"a", " ", "\U0001F600", "\u200D", "7"};
+  const size_t bytes = testing::full_run() ? 1 << 20 : 1 << 18;
+  auto repeat = [&](std::string_view unit) {
+    std::string text;
+    while (text.size() < bytes) text.append(unit);
+    return text;
+  };
+  // Prose that no cache helps with: words are numbered through.
+  std::string prose;
+  for (uint64_t i = 0; prose.size() < bytes; ++i) {
+    static constexpr std::string_view kWords[] = {"The ",     "tokenizer", " cuts ", "running",
+                                                  " prose, ", "un",        "believ", "ably"};
+    uint64_t r = (i + 1) * 0x9E3779B97F4A7C15u;
+    for (int k = 0; k < 4; ++k) prose.append(kWords[r >> (60 - 7 * k) & 7]);
+    prose.append(r & 64 ? ". " : " ");
+  }
+  size_t checked = 0;
+  for (const char* name : {"qwen3", "llama3_1", "gptoss", "deepseek_v3", "smollm2", "llama_spm", "minilm", "t_xlmr",
+                           "t_t5", "t_unigram_bf", "t_gemma", "t_bert", "t_clip"}) {
+    if (testing::tokenizer_json(name).empty()) continue;
+    auto t = from_fixture(name);
+    ASSERT_TRUE(t) << name;
+    double limit = 3 * seconds_of(*t, prose);
+    for (std::string_view unit : runs) {
+      double seconds = seconds_of(*t, repeat(unit));
+      std::printf("  %s, run of %s: %.2f of prose\n", name, unit == " " ? "spaces" : std::string(unit).c_str(),
+                  3 * seconds / limit);
+      EXPECT_LE(seconds, limit) << name << ", run of " << unit;
+    }
+    ++checked;
+  }
+  if (checked == 0) GTEST_SKIP() << "fixture tokenizers are absent";
 }
 
 TEST(Gguf, UnknownConfigurationIsNamed) {
