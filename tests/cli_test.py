@@ -84,6 +84,13 @@ def with_model(model):
     check("logits follow the reference", cosine > 0.995, cosine)
     done = bora("run", model, "-p", "x", "-n", "9000")
     check("too long is refused with both numbers", done.returncode == 1 and "8192" in done.stderr, done.stderr)
+    greedy = ["--temperature", "0", "-n", "12"]
+    talk = subprocess.run([BORA, "chat", model, *greedy], input="Name a color.\n/nonsense\nAnother one?\n/clear\nName a color.\n",
+                          capture_output=True, text=True, timeout=120)
+    first = bora("run", model, "-p", "Name a color.", *greedy).stdout.strip()
+    check("chat from a pipe", talk.returncode == 0 and talk.stdout.startswith(first) and talk.stdout.rstrip().endswith(first)
+          and talk.stdout.count(first) == 2, (first, talk.stdout, talk.stderr))
+    check("chat explains its commands", "/clear" in talk.stderr, talk.stderr)
     done = bora("run", model, "-p", "x", "--temperature", "-1")
     check("ranges are checked", done.returncode == 1 and "temperature" in done.stderr, done.stderr)
 

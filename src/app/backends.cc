@@ -1,11 +1,12 @@
 #include "app/backends.h"
 
 #include "backend/cpu/cpu.h"
+#include "backend/null/null.h"
 
 namespace bora::app {
 namespace {
 
-const device::Backend* const kBackends[] = {&cpu::kBackend};
+const device::Backend* const kBackends[] = {&cpu::kBackend, &null::kBackend};
 
 }  // namespace
 
@@ -15,7 +16,7 @@ Result<std::unique_ptr<device::Device>> open_device(const std::string& name, con
   std::string known, why;
   for (const device::Backend* b : kBackends) {
     known += (known.empty() ? "" : ", ") + std::string(b->name);
-    if (name != "auto" && name != b->name) continue;
+    if (name == "auto" ? !b->computes : name != b->name) continue;
     std::string missing;
     BORA_ASSIGN(std::vector<std::unique_ptr<device::Device>> devices, b->open(options, &missing));
     if (!devices.empty()) return std::move(devices[0]);

@@ -3,11 +3,12 @@
 
 namespace bora::app {
 
-extern const Verb kRun, kBench, kInfo, kLogits, kTokenize, kDetokenize, kRender, kParse, kCompletion, kManual, kServe;
+extern const Verb kServe, kRun, kChat, kBench, kInfo, kLogits, kTokenize, kDetokenize, kRender, kParse, kCompletion,
+    kManual;
 
 namespace {
-const Verb* const kVerbs[] = {&kServe,      &kRun,    &kBench, &kInfo,       &kLogits, &kTokenize,
-                              &kDetokenize, &kRender, &kParse, &kCompletion, &kManual};
+const Verb* const kVerbs[] = {&kServe,    &kRun,        &kChat,   &kBench, &kInfo,       &kLogits,
+                              &kTokenize, &kDetokenize, &kRender, &kParse, &kCompletion, &kManual};
 }  // namespace
 
 std::span<const Verb* const> verbs() { return kVerbs; }

@@ -202,6 +202,7 @@ struct Backend {
   std::string_view summary;
   // Devices present now; none is no error. `missing` says in words what would make one appear.
   Result<std::vector<std::unique_ptr<Device>>> (*open)(const DeviceOptions& options, std::string* missing);
+  bool computes = true;  // false: never taken unless it is named
 };
 
 }  // namespace bora::device

@@ -18,17 +18,21 @@ uint64_t advance(uint64_t prefix, int32_t id) {
 }
 
 bool forbidden(const ir::PickParams& p, int32_t id, int32_t made) {
-  const auto in = [id](std::span<const int32_t> list) { return std::find(list.begin(), list.end(), id) != list.end(); };
+  const auto in = [id](std::span<const int32_t> list) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
   return in(p.banned) || (!p.allowed.empty() && !in(p.allowed)) || (made < p.min_tokens && in(p.end_ids));
 }
 
 int32_t token_after(const FakeOptions& o, uint64_t prefix, const ir::PickParams& params, int32_t position,
                     int32_t prompt) {
-  const uint64_t noise = params.temperature == 0 ? 0 : noise_u64(params.seed, static_cast<uint32_t>(params.choice),
-                                                                 static_cast<uint32_t>(position), 0);
+  const uint64_t noise = params.temperature == 0 ? 0
+                                                 : noise_u64(params.seed, static_cast<uint32_t>(params.choice),
+                                                             static_cast<uint32_t>(position), 0);
   int32_t id = o.next ? o.next(prefix, params, position, prompt)
                       : static_cast<int32_t>(mix64(prefix + o.model * 77 + noise) % static_cast<uint64_t>(o.vocab));
-  for (int32_t tries = 0; tries < o.vocab && forbidden(params, id, position - prompt); ++tries) id = (id + 1) % o.vocab;
+  for (int32_t tries = 0; tries < o.vocab && forbidden(params, id, position - prompt); ++tries)
+    id = (id + 1) % o.vocab;
   return id;
 }
 
@@ -163,7 +167,8 @@ class FakeProgram : public Program {
         own = hashes_[r - 1];
       }
       // A window knows where it is, not how it began.
-      if (known && own != prefix) return internal_error("state groups disagree at position " + std::to_string(position));
+      if (known && own != prefix)
+        return internal_error("state groups disagree at position " + std::to_string(position));
       prefix = own;
       known = true;
     }
@@ -176,7 +181,7 @@ class FakeProgram : public Program {
         continue;
       }
       const int32_t slot = p.groups[g].slot[r];
-      BORA_ASSIGN(Cell* c, cell(p, g, seq, position));
+      BORA_ASSIGN(Cell * c, cell(p, g, seq, position));
       if (slot < 0 || &cells_[g][static_cast<size_t>(slot)] != c)
         return internal_error("a row is written where its table does not lead");
       *c = now;
@@ -188,7 +193,8 @@ class FakeProgram : public Program {
     for (const BlockCopy& c : p.copies) {
       const int32_t n = width(static_cast<size_t>(c.group));
       auto& cells = cells_[static_cast<size_t>(c.group)];
-      for (int32_t i = 0; i < n; ++i) cells[static_cast<size_t>(c.to * n + i)] = cells[static_cast<size_t>(c.from * n + i)];
+      for (int32_t i = 0; i < n; ++i)
+        cells[static_cast<size_t>(c.to * n + i)] = cells[static_cast<size_t>(c.from * n + i)];
     }
     hashes_.assign(static_cast<size_t>(p.tokens), 0);
     for (int32_t s = 0; s < p.seqs; ++s) {
@@ -231,7 +237,7 @@ class FakeProgram : public Program {
         BORA_TRY(check_history(row, prefix));
         r.id = token_after(options_, prefix, *row.params, row.position, row.prompt);
         if (control_.nan_at >= 0 && control_.steps >= control_.nan_at) r.id = -1;
-        histories_[static_cast<size_t>(row.slot)].push_back(r.id);
+        histories_[static_cast<size_t>(row.slot)].push_back(std::max(0, r.id));  // as a row that continues reads it
       }
       r.first = static_cast<int32_t>(out->top.size());
       if (row.params->logprobs >= 0) {
@@ -267,7 +273,9 @@ class FakeDevice : public Device {
   Result<std::unique_ptr<Region>> reserve(uint64_t bytes) override {
     return std::unique_ptr<Region>(std::make_unique<FakeRegion>(bytes));
   }
-  Result<std::unique_ptr<Stream>> stream() override { return std::unique_ptr<Stream>(std::make_unique<FakeStream>()); }
+  Result<std::unique_ptr<Stream>> stream() override {
+    return std::unique_ptr<Stream>(std::make_unique<FakeStream>());
+  }
   bool claims(const ir::Node&, const ir::Graph&, const Bounds&) const override { return true; }
   LayoutId layout(const ir::WeightDecl&, const ir::WeightBinding&, const Bounds&) const override { return "rows"; }
   Result<MemoryPlan> plan(const ir::Graph&, std::span<const ir::WeightBinding>, const Bounds& bounds) const override {

@@ -1,5 +1,5 @@
-// What steps cost, measured: seconds of a step that only decodes, and of a row of prefill beside it. From them follows
-// how many rows a mixed step may have to stay under its target. Private to the module; one thread.
+// What steps cost, measured: seconds of a step that only decodes, and of a row of prefill beside it. From them
+// follows how many rows a mixed step may have to stay under its target. Private to the module; one thread.
 #pragma once
 
 #include <algorithm>

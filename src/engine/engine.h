@@ -3,8 +3,8 @@
 //
 // A Request goes in; Events come out, in order, until exactly one kFinished a choice. Text in events is valid UTF-8
 // and already cut at stop strings. Threads: submit, cancel and poll may be called from any thread; events of one
-// request are polled by one reader. A reader that does not poll pauses only its own request. One reader of all requests
-// (a server's dispatcher) learns from ready() which of them have events.
+// request are polled by one reader. A reader that does not poll pauses only its own request. One reader of all
+// requests (a server's dispatcher) learns from ready() which of them have events.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +61,8 @@ struct Request {
   int32_t choices = 1;          // n
   SamplingParams sampling;
   int32_t priority = 0;
-  int64_t deadline_us = -1;  // from submission; -1 none
-  std::string tenant;        // salt of the prefix cache
+  int64_t deadline_us = -1;      // from submission; -1 none
+  std::string tenant;            // salt of the prefix cache
   int32_t prompt_logprobs = -1;  // alternatives a prompt token, -1 none
   bool use_cache = true;         // false: the prefix index is not consulted
   bool text = true;              // false: ids only, no text in events
@@ -85,11 +85,9 @@ struct Event {
   Kind kind = Kind::kToken;
   RequestId request = 0;
   int32_t choice = 0;
-  // kPrompt, when prompt_logprobs were asked for: one a prompt token, in order, with `token`, `logprob` and `top`
-  // (the first
-  // has none). kToken: what became certain with this token; `text` may be empty while characters or a possible stop
-  // are held
-  // back.
+  // kPrompt, when prompt_logprobs were asked for: one a prompt token, in order, with `token`, `logprob` and `top` (the
+  // first has none). kToken: what became certain with this token; `text` may be empty while characters or a possible
+  // stop are held back. kFinished: `text` is what was held back when no token ended the answer (cancel, deadline).
   int32_t token = -1;
   std::string text;
   TokenLogprob logprob;  // of `token`, when asked for

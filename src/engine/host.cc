@@ -153,7 +153,8 @@ Status HostImpl::fill(Entry* e) {
     stages.done("plan");
     log_plan(*e);
     e->store = std::make_unique<CheckpointStore>(e->checkpoint.get());
-    BORA_ASSIGN(program, context_.device->compile(e->model.graph, e->sizes.bounds, {e->store.get(), e->model.bindings}));
+    BORA_ASSIGN(program,
+                context_.device->compile(e->model.graph, e->sizes.bounds, {e->store.get(), e->model.bindings}));
     return ok_status();
   }();
   stages.done("weights");
@@ -165,8 +166,8 @@ Status HostImpl::fill(Entry* e) {
   std::erase_if(e->end_ids, [e](int32_t id) { return id < 0 || id >= e->model.info.vocab; });
   auto stream = context_.device->stream();
   if (!stream.ok()) return std::move(stream).take_status();
-  LoopOptions loop{e->options.name, e->sizes.groups, e->sizes.bounds, e->sizes.limits, e->options.step_target_us,
-                   options_.stall_timeout_us};
+  LoopOptions loop{e->options.name, e->sizes.groups,           e->sizes.bounds,
+                   e->sizes.limits, e->options.step_target_us, options_.stall_timeout_us};
   BORA_ASSIGN(auto made, Loop::create(loop,
                                       {context_.clock, context_.log, context_.metrics, &outbox_,
                                        e->text->tokenizer.get(), &waiting_},
@@ -208,8 +209,9 @@ std::unique_ptr<Live> HostImpl::make_live(const Request& request, const Entry& e
   live->salt = hash_text(hash_text(0, e.options.name), r.tenant);
   live->submitted_us = context_.clock->now_us();
   if (r.deadline_us >= 0) live->deadline_us = live->submitted_us + r.deadline_us;
-  const size_t most = std::min(static_cast<size_t>(e.sizes.limits.max_context),
-                               r.prompt.size() + static_cast<size_t>(r.max_tokens)) + 1;
+  const size_t most =
+      std::min(static_cast<size_t>(e.sizes.limits.max_context), r.prompt.size() + static_cast<size_t>(r.max_tokens)) +
+      1;
   for (int32_t i = 0; i < r.choices; ++i) {
     LiveChoice& c = live->choices.emplace_back();
     c.tokens.reserve(most);
@@ -217,7 +219,8 @@ std::unique_ptr<Live> HostImpl::make_live(const Request& request, const Entry& e
     c.params = live->picks->params(i);
     c.stops = StopText(r.sampling.stop, r.sampling.include_stop);
     if (!r.text) continue;
-    c.decoder = i == 0 ? e.text->tokenizer->stream({.skip_special = true}, r.prompt) : live->choices[0].decoder->clone();
+    c.decoder =
+        i == 0 ? e.text->tokenizer->stream({.skip_special = true}, r.prompt) : live->choices[0].decoder->clone();
   }
   return live;
 }
@@ -232,7 +235,8 @@ Result<RequestId> HostImpl::submit(const Request& request) {
       return not_found("no model is named '" + request.model + "'");
     }
     if (e->loop == nullptr) {
-      return unavailable("model '" + e->options.name + "' is " + e->state + (e->detail.empty() ? "" : ": " + e->detail));
+      return unavailable("model '" + e->options.name + "' is " + e->state +
+                         (e->detail.empty() ? "" : ": " + e->detail));
     }
   }
   if (draining_) return unavailable("the server is draining: it takes no new requests");

@@ -18,19 +18,19 @@
 namespace bora::engine {
 
 struct HostOptions {
-  int32_t max_waiting = 1024;       // requests that wait, of all models
-  int32_t max_events = 256;         // events that wait for a reader before its request pauses
-  int64_t stall_timeout_us = 0;     // a paused reader that long ends its request with kCancelled; 0 = never
-  uint64_t seed = 0;                // of the seeds drawn for requests that bring none
+  int32_t max_waiting = 1024;    // requests that wait, of all models
+  int32_t max_events = 256;      // events that wait for a reader before its request pauses
+  int64_t stall_timeout_us = 0;  // a paused reader that long ends its request with kCancelled; 0 = never
+  uint64_t seed = 0;             // of the seeds drawn for requests that bring none
 };
 
 struct ModelOptions {
-  std::string name;           // as clients call it
-  std::string path;           // a checkpoint
-  int32_t max_context = 0;    // positions a sequence; 0 = the model's own, or what the memory holds
-  int32_t max_batch = 16;     // sequences a step
+  std::string name;         // as clients call it
+  std::string path;         // a checkpoint
+  int32_t max_context = 0;  // positions a sequence; 0 = the model's own, or what the memory holds
+  int32_t max_batch = 16;   // sequences a step
   int32_t max_batch_tokens = 512;
-  int64_t kv_memory = 0;      // bytes of state; 0 = chosen from the context and the batch
+  int64_t kv_memory = 0;  // bytes of state; 0 = chosen from the context and the batch
   DType kv_dtype = DType::kBF16;
   int64_t step_target_us = 50'000;
   int32_t steps_in_flight = 2;

@@ -331,7 +331,7 @@ bool Loop::take_token(const PickOwner& o, const device::PickedRow& row) {
                     static_cast<int32_t>(c.tokens.size()) >= options_.limits.max_context;
   if (c.decoder != nullptr) {
     piece_.clear();
-    if (!stopped || (p.include_stop && !e.special)) c.decoder->push(row.id, &piece_);
+    if (!stopped) c.decoder->push(row.id, &piece_);
     if (e.special) {  // a stop string does not reach over a control token
       c.stops.flush(&e.text);
     }

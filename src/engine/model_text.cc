@@ -129,7 +129,8 @@ Result<std::unique_ptr<ModelText>> load_model_text(const formats::Checkpoint& ch
                                         : text::find_answer_format(options.parser);
   if (out->answers == nullptr) {
     std::string known;
-    for (const text::AnswerFormat* f : text::answer_formats()) known += (known.empty() ? "" : ", ") + std::string(f->name);
+    for (const text::AnswerFormat* f : text::answer_formats())
+      known += (known.empty() ? "" : ", ") + std::string(f->name);
     return invalid_argument("no answer format is named '" + options.parser + "'; known: " + known);
   }
   return out;
@@ -139,7 +140,8 @@ std::vector<int32_t> end_tokens(const formats::Checkpoint& checkpoint, const tex
                                 std::span<const int32_t> configured) {
   std::vector<int32_t> out(configured.begin(), configured.end());
   if (tokenizer.special_ids().eos >= 0) out.push_back(tokenizer.special_ids().eos);
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+  for (const char* key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     const std::optional<int64_t> id = number(checkpoint, key);
     if (id && *id >= 0 && *id < tokenizer.vocab_size()) out.push_back(static_cast<int32_t>(*id));
   }

@@ -72,7 +72,8 @@ bool Outbox::poll(RequestId id, int32_t limit, int64_t timeout_us, std::vector<E
 
 void Outbox::ready(int64_t timeout_us, std::vector<RequestId>* ids) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::microseconds(std::max<int64_t>(0, timeout_us)), [&] { return !ready_.empty(); });
+  changed_.wait_for(lock, std::chrono::microseconds(std::max<int64_t>(0, timeout_us)),
+                    [&] { return !ready_.empty(); });
   ids->insert(ids->end(), ready_.begin(), ready_.end());
   for (RequestId id : ready_) {
     auto it = boxes_.find(id);

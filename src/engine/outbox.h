@@ -1,5 +1,5 @@
-// Events on their way to readers: one bounded box a request. Engines push what a step gave at once; a box that is full
-// is said to the engine, which pauses that request alone, and the poll that makes room again says so, too.
+// Events on their way to readers: one bounded box a request. Engines push what a step gave at once; a box that is
+// full is said to the engine, which pauses that request alone, and the poll that makes room again says so, too.
 //
 // Threads: any. Boxes go when their last event was taken.
 #pragma once

@@ -65,7 +65,8 @@ Status check_ids(const char* field, std::span<const int32_t> ids, int32_t vocab)
 Status check_lists(const SamplingParams& p, int32_t vocab) {
   for (const auto& [id, value] : p.logit_bias) {
     BORA_TRY(check_ids("logit_bias", std::span(&id, 1), vocab));
-    if (std::isnan(value)) return invalid_argument("logit_bias: the value of token " + std::to_string(id) + " is no number");
+    if (std::isnan(value))
+      return invalid_argument("logit_bias: the value of token " + std::to_string(id) + " is no number");
   }
   BORA_TRY(check_ids("banned_tokens", p.banned_tokens, vocab));
   BORA_TRY(check_ids("allowed_tokens", p.allowed_tokens, vocab));
@@ -75,7 +76,8 @@ Status check_lists(const SamplingParams& p, int32_t vocab) {
     if (word.empty() || word.size() > 256) return invalid_argument("bad_words: a sequence must have 1 to 256 tokens");
     BORA_TRY(check_ids("bad_words", word, vocab));
   }
-  if (p.stop.size() > 64) return invalid_argument("stop may hold at most 64 strings, got " + std::to_string(p.stop.size()));
+  if (p.stop.size() > 64)
+    return invalid_argument("stop may hold at most 64 strings, got " + std::to_string(p.stop.size()));
   for (const std::string& s : p.stop) {
     if (s.empty() || s.size() > 4096) return invalid_argument("stop: a string must have 1 to 4096 bytes");
   }

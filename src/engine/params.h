@@ -1,4 +1,5 @@
-// A request's sampling as devices take it: ranges checked, lists sorted, strings turned into ids. Private to the module.
+// A request's sampling as devices take it: ranges checked, lists sorted, strings turned into ids. Private to the
+// module.
 #pragma once
 
 #include <cstdint>

@@ -6,10 +6,10 @@
 namespace bora::engine {
 namespace {
 
-constexpr int32_t kScoreRows = 48;             // logits rows of a step beside the decoding ones
-constexpr int32_t kSnapshots = 64;             // of recurrent state, beside the working slots
-constexpr uint64_t kReserve = 64ull << 20;     // left for everything that is no plan's
-constexpr int64_t kCacheDefault = 2ll << 30;   // state bytes at most unless asked for
+constexpr int32_t kScoreRows = 48;            // logits rows of a step beside the decoding ones
+constexpr int32_t kSnapshots = 64;            // of recurrent state, beside the working slots
+constexpr uint64_t kReserve = 64ull << 20;    // left for everything that is no plan's
+constexpr int64_t kCacheDefault = 2ll << 30;  // state bytes at most unless asked for
 
 Status check_options(const ModelOptions& o) {
   const auto in = [](const char* name, int64_t v, int64_t low, int64_t high) {
@@ -43,10 +43,10 @@ device::Bounds bounds_of(const ir::Graph& graph, const ModelOptions& o, int32_t 
 }
 
 Status too_large(const model::Model& model, const device::MemoryPlan& p, const AvailableMemory& memory) {
-  return resource_exhausted(
-      model.info.family + ": needs " + bytes_text(p.total()) + " (weights " + bytes_text(p.weights) + ", cache " +
-      bytes_text(p.states) + ", workspace " + bytes_text(p.workspace) + "), but " + memory.source + " is " +
-      bytes_text(memory.bytes) + "; lower --max-context, --max-batch or --kv-memory, or take a smaller model");
+  return resource_exhausted(model.info.family + ": needs " + bytes_text(p.total()) + " (weights " +
+                            bytes_text(p.weights) + ", cache " + bytes_text(p.states) + ", workspace " +
+                            bytes_text(p.workspace) + "), but " + memory.source + " is " + bytes_text(memory.bytes) +
+                            "; lower --max-context, --max-batch or --kv-memory, or take a smaller model");
 }
 
 void fill_groups(const ir::Graph& graph, const ModelOptions& o, Sizes* s) {

@@ -148,7 +148,8 @@ void StepBuilder::add_picks(const sched::Work& w, Live& live, sched::StepId comp
 }
 
 void StepBuilder::build(const LiveMap& live, sched::StepId completed, Step* s) {
-  for (auto* v : {&s->ids, &s->pos, &s->seq, &s->seq_begin, &s->kv_len, &s->rows, &s->origin, &s->ids_from}) v->clear();
+  for (auto* v : {&s->ids, &s->pos, &s->seq, &s->seq_begin, &s->kv_len, &s->rows, &s->origin, &s->ids_from})
+    v->clear();
   for (auto* v : {&s->table, &s->slot, &s->load, &s->store}) {
     for (auto& by_group : *v) by_group.clear();
   }

@@ -14,15 +14,15 @@ namespace bora::engine {
 // Whose token a pick of a step is.
 struct PickOwner {
   Live* live = nullptr;
-  int32_t choice = 0;  // gets the token
-  int32_t lead = 0;    // whose row it is: differs for the first tokens of several choices
-  int32_t epoch = 0;   // of the lead
-  int32_t target = -1; // position of a prompt token that is scored
+  int32_t choice = 0;   // gets the token
+  int32_t lead = 0;     // whose row it is: differs for the first tokens of several choices
+  int32_t epoch = 0;    // of the lead
+  int32_t target = -1;  // position of a prompt token that is scored
 };
 
 struct Step {
   sched::StepPlan plan;
-  device::StepPatch patch;  // views what follows
+  device::StepPatch patch;        // views what follows
   std::vector<PickOwner> owners;  // by pick
   int32_t prefill_rows = 0;
   bool launched = false;  // false: nothing for the device to do

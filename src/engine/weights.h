@@ -1,4 +1,5 @@
-// A checkpoint's coded parts straight from the mapped files, as devices read them. Outlives every program compiled from it.
+// A checkpoint's coded parts straight from the mapped files, as devices read them. Outlives every program compiled
+// from it.
 #pragma once
 
 #include "device/device.h"

@@ -1,0 +1,1 @@
+bora_module(NAME backend/null DEPS base tensor quant ir device)
