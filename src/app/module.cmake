@@ -1,4 +1,5 @@
-bora_module(NAME app DEPS base tensor quant formats ir model device backend/cpu backend/null engine sample text text/tokenizer text/template text/chat net serve LIBS edit)
+bora_module(NAME app DEPS base tensor quant formats ir model device backend/cpu backend/null engine sample text text/tokenizer
+            text/template text/chat net serve LIBS edit)
 target_include_directories(bora_app PRIVATE ${CMAKE_BINARY_DIR})
 add_dependencies(bora_app bora_stamp)
 add_executable(bora ${CMAKE_SOURCE_DIR}/src/app/main.cc)

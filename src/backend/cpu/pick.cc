@@ -78,26 +78,43 @@ void keep_greatest(Row& r, int64_t k) {
   r.keep(k);
 }
 
-// The length of the shortest beginning of order, sorted by `before`, that holds `goal`; sorts no more than it needs,
-// in pieces that grow.
-int64_t sorted_until(const Row& r, double goal) {
+// Brings the shortest beginning of `order`, as `before` sorts it, that holds `goal` to the front and returns its
+// length. By selection: pieces that grow until one holds the end, then halves of that piece; only the last few are
+// sorted.
+int64_t reach_mass(const Row& r, double goal) {
   Candidate* o = r.s.order;
   double sum = 0;
-  for (int64_t at = 0, piece = 128; at < r.count; piece *= 4) {
-    const int64_t end = std::min(r.count, at + piece);
-    if (end < r.count) std::nth_element(o + at, o + end, o + r.count, before);
-    std::sort(o + at, o + end, before);
-    for (; at < end; ++at) {
-      sum += static_cast<double>(o[at].w);
-      if (sum >= goal) return at + 1;
+  int64_t low = 0, high = r.count;
+  const auto mass_to = [&](int64_t end) {
+    if (end < high) std::nth_element(o + low, o + end, o + high, before);
+    double mass = sum;
+    for (int64_t i = low; i < end; ++i) mass += static_cast<double>(o[i].w);
+    return mass;
+  };
+  const auto narrow = [&](int64_t end) {
+    const double mass = mass_to(end);
+    if (mass >= goal) {
+      high = end;
+      return true;
     }
+    low = end;
+    sum = mass;
+    return false;
+  };
+  for (int64_t piece = 128; low + piece < high && !narrow(low + piece); piece *= 16) {
   }
-  return r.count;
+  while (high - low > 64) (void)narrow(low + (high - low) / 2);
+  std::sort(o + low, o + high, before);
+  for (; low < high; ++low) {
+    sum += static_cast<double>(o[low].w);
+    if (sum >= goal) return low + 1;
+  }
+  return high;
 }
 
 void keep_mass(Row& r, double goal) {
   std::copy_n(r.s.list, r.count, r.s.order);
-  r.keep(sorted_until(r, goal));
+  r.keep(reach_mass(r, goal));
 }
 
 // By |surprise - entropy|, which is |z - mean of z|, ascending.
@@ -112,7 +129,7 @@ void keep_typical(Row& r, double share) {
     const Candidate& c = r.s.list[i];
     r.s.order[i] = {-static_cast<float>(std::abs(r.z(c.x) - mean)), c.w, c.id};
   }
-  r.keep(sorted_until(r, share * sum));
+  r.keep(reach_mass(r, share * sum));
 }
 
 void keep_min_p(Row& r, float share) {

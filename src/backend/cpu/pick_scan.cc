@@ -35,11 +35,11 @@ __m256 exp8(__m256 x) {
   x = _mm256_max_ps(x, _mm256_set1_ps(-87.0f));
   const __m256i n = _mm256_cvtps_epi32(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504088896341f)));
   const __m256 nf = _mm256_cvtepi32_ps(n);
-  __m256 r = _mm256_sub_ps(x, _mm256_mul_ps(nf, _mm256_set1_ps(0.693359375f)));
-  r = _mm256_sub_ps(r, _mm256_mul_ps(nf, _mm256_set1_ps(-2.12194440e-4f)));
+  __m256 r = _mm256_fnmadd_ps(nf, _mm256_set1_ps(0.693359375f), x);
+  r = _mm256_fnmadd_ps(nf, _mm256_set1_ps(-2.12194440e-4f), r);
   __m256 p = _mm256_set1_ps(1.0f / 5040.0f);
   for (const float c : {1.0f / 720.0f, 1.0f / 120.0f, 1.0f / 24.0f, 1.0f / 6.0f, 0.5f, 1.0f, 1.0f}) {
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(c));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(c));
   }
   const __m256i two_n = _mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23);
   return _mm256_andnot_ps(small, _mm256_mul_ps(p, _mm256_castsi256_ps(two_n)));
@@ -68,12 +68,16 @@ double scan_exp(const float* x, int64_t n, float most, float factor, float floor
   double total = 0;
   for (int64_t b = 0; b < n; b += kScanBlock) {
     const int64_t end = std::min(n, b + kScanBlock);
+    // Four weights of a lane are added in float32 first.
     __m256d low_sum = _mm256_setzero_pd(), high_sum = _mm256_setzero_pd();
-    for (int64_t i = b; i < end; i += 8) {
-      const __m256 v = load(x, i, end);
-      const __m256 e = _mm256_and_ps(exp_of(v, m, f), _mm256_cmp_ps(v, low, _CMP_GE_OQ));
-      low_sum = _mm256_add_pd(low_sum, _mm256_cvtps_pd(_mm256_castps256_ps128(e)));
-      high_sum = _mm256_add_pd(high_sum, _mm256_cvtps_pd(_mm256_extractf128_ps(e, 1)));
+    for (int64_t i = b; i < end; i += 32) {
+      __m256 four = _mm256_setzero_ps();
+      for (int64_t k = i; k < std::min(end, i + 32); k += 8) {
+        const __m256 v = k + 8 <= end ? _mm256_loadu_ps(x + k) : load(x, k, end);
+        four = _mm256_add_ps(four, _mm256_and_ps(exp_of(v, m, f), _mm256_cmp_ps(v, low, _CMP_GE_OQ)));
+      }
+      low_sum = _mm256_add_pd(low_sum, _mm256_cvtps_pd(_mm256_castps256_ps128(four)));
+      high_sum = _mm256_add_pd(high_sum, _mm256_cvtps_pd(_mm256_extractf128_ps(four, 1)));
     }
     alignas(32) double t[4];
     _mm256_store_pd(t, _mm256_add_pd(low_sum, high_sum));

@@ -1,5 +1,5 @@
-// Passes over a whole row of logits, written for AVX2, which every level has, without fused multiply-add: one
-// implementation, so the bits are the same at every level. n elements each; not-a-number is passed over.
+// Passes over a whole row of logits, written for AVX2 and FMA, which every level has: one implementation,
+// so the bits are the same at every level. n elements each; not-a-number is passed over.
 #pragma once
 
 #include <cstdint>
