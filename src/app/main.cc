@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "app/verb.h"
-#include "generated/build_stamp.h"
+#include "app/version.h"
 
 namespace {
 
@@ -82,7 +82,8 @@ void hide_secrets(const bora::app::Verb& verb, int argc, char** argv) {
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   CLI::App app("Bora: runs and serves language models.", "bora");
-  app.set_version_flag("--version", std::string("bora ") + BORA_VERSION + " (" + BORA_COMMIT + ")");
+  app.set_version_flag("--version",
+                       "bora " + std::string(bora::app::version()) + " (" + std::string(bora::app::commit()) + ")");
   app.require_subcommand(1);
   app.footer("Each verb has --help with examples.");
   std::vector<std::unique_ptr<Parsed>> parsed;
