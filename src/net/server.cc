@@ -106,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_read(error_code ec, size_t bytes);
   void parse();
   void on_head();
+  uint64_t begin_exchange();
   void dispatch();
   void answer_fault(int status, std::string_view message);
   void answer_now(Reply reply, bool keep_alive);
@@ -273,16 +274,18 @@ void Connection::on_head() {
   }
 }
 
-void Connection::dispatch() {
-  if (early_) return answer_now(*std::move(early_), keep_alive_);
+// An answer begins: its number, by which late writers of an earlier one are told apart.
+uint64_t Connection::begin_exchange() {
   last_write_ = now();
   enter(Phase::kAnswering, tick_length());
-  uint64_t id = 0;
-  {
-    std::lock_guard lock(mutex_);
-    id = ++exchange_;
-    streaming_ = finished_ = was_full_ = false;
-  }
+  std::lock_guard lock(mutex_);
+  streaming_ = finished_ = was_full_ = false;
+  return ++exchange_;
+}
+
+void Connection::dispatch() {
+  if (early_) return answer_now(*std::move(early_), keep_alive_);
+  const uint64_t id = begin_exchange();
   shared_->handler->on_request(
       std::make_shared<ExchangeOfConnection>(shared_from_this(), id, std::move(parser_.request())));
 }
@@ -294,14 +297,7 @@ void Connection::answer_fault(int status, std::string_view message) {
 void Connection::answer_now(Reply reply, bool keep_alive) {
   early_.reset();
   keep_alive_ = keep_alive;
-  last_write_ = now();
-  enter(Phase::kAnswering, tick_length());
-  uint64_t id = 0;
-  {
-    std::lock_guard lock(mutex_);
-    id = ++exchange_;
-    streaming_ = finished_ = was_full_ = false;
-  }
+  const uint64_t id = begin_exchange();
   this->reply(id, std::move(reply));
 }
 

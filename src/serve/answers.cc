@@ -15,6 +15,23 @@ Json Envelope::with(Json choices) const {
   return out;
 }
 
+void Envelope::chunk(Json choices, const Totals* totals, std::string* out) const {
+  Json chunk = with(std::move(choices));
+  if (running_usage && totals != nullptr) {
+    chunk.set("usage", usage_json(*totals));
+  } else if (usage) {
+    chunk.set("usage", Json());
+  }
+  append_event(chunk, out);
+}
+
+void Envelope::close(const Totals& totals, std::string* out) const {
+  if (!usage) return;
+  Json last = with(Json::array());
+  last.set("usage", usage_json(totals));
+  append_event(last, out);
+}
+
 Json choice_json(int32_t index, std::string_view key, Json value, Json logprobs, Json finish_reason) {
   Json choice = Json::object();
   choice.set("index", index);

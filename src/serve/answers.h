@@ -11,7 +11,12 @@ namespace bora::serve {
 struct Envelope {
   std::string id, object, model, fingerprint;
   int64_t created = 0;
+  bool usage = false, running_usage = false;  // stream_options: at the end, in every chunk
   Json with(Json choices) const;
+  // A chunk of a stream. With `usage` its member is there in every chunk, null unless it runs along.
+  void chunk(Json choices, const Totals* totals, std::string* out) const;
+  // What ends a stream that was asked for usage: a chunk without choices.
+  void close(const Totals& totals, std::string* out) const;
 };
 
 // One choice: {"index", key: value, "logprobs", "finish_reason"}; null Json for what is not there yet.

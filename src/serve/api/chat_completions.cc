@@ -29,12 +29,15 @@ class ChatShape : public Shape {
         skip_special_(ask.skip_special && !ask.model->parser_forced),
         logprobs_(ask.request.sampling.logprobs >= 0),
         ids_(ask.return_token_ids),
-        usage_(ask.include_usage),
-        running_usage_(ask.continuous_usage),
         show_reasoning_(include_reasoning),
         seed_(ask.seed) {
-    envelope_ = {services.new_id("chatcmpl-"), ask.stream ? "chat.completion.chunk" : "chat.completion",
-                 ask.model->name, "bora-" + services.options().version, services.clock().unix_seconds()};
+    envelope_ = {services.new_id("chatcmpl-"),
+                 ask.stream ? "chat.completion.chunk" : "chat.completion",
+                 ask.model->name,
+                 "bora-" + services.options().version,
+                 services.clock().unix_seconds(),
+                 ask.include_usage,
+                 ask.continuous_usage};
     // Without tools nothing is a call: only reasoning is taken apart, unless the operator named a format.
     const text::AnswerFormat* format = text::find_answer_format("plain");
     if (ask.model->parser_forced || format == nullptr) format = ask.model->text->answers;
@@ -78,12 +81,7 @@ class ChatShape : public Shape {
     if (out != nullptr) chunk(index, Json::object(), {}, c.finish_reason, &totals, out);
   }
 
-  void close(const Totals& totals, std::string* out) override {
-    if (!usage_) return;
-    Json last = envelope_.with(Json::array());
-    last.set("usage", usage_json(totals));
-    append_event(last, out);
-  }
+  void close(const Totals& totals, std::string* out) override { envelope_.close(totals, out); }
 
   Json whole(const Totals& totals) override {
     Json choices = Json::array();
@@ -135,13 +133,7 @@ class ChatShape : public Shape {
   void chunk(int32_t index, Json delta, Json logprobs, Json finish, const Totals* totals, std::string* out) {
     Json choices = Json::array();
     choices.push_back(choice_json(index, "delta", std::move(delta), std::move(logprobs), std::move(finish)));
-    Json chunk = envelope_.with(std::move(choices));
-    if (running_usage_ && totals != nullptr) {
-      chunk.set("usage", usage_json(*totals));
-    } else if (usage_) {
-      chunk.set("usage", Json());
-    }
-    append_event(chunk, out);
+    envelope_.chunk(std::move(choices), totals, out);
   }
 
   // One delta of text, reasoning or calls as the API words it; calls collect in the whole answer.
@@ -212,7 +204,7 @@ class ChatShape : public Shape {
   }
 
   const text::Tokenizer& tokenizer_;
-  const bool skip_special_, logprobs_, ids_, usage_, running_usage_, show_reasoning_;
+  const bool skip_special_, logprobs_, ids_, show_reasoning_;
   const int64_t seed_;
   Envelope envelope_;
   std::vector<Choice> choices_;

@@ -27,14 +27,13 @@ class CompletionShape : public Shape {
         skip_special_(ask.skip_special),
         logprobs_(ask.request.sampling.logprobs >= 0),
         ids_(ask.return_token_ids),
-        usage_(ask.include_usage),
-        running_usage_(ask.continuous_usage),
         echo_(ask.echo),
         n_(ask.request.choices),
         seed_(ask.seed),
         prompts_(ask.prompt_texts) {
-    envelope_ = {services.new_id("cmpl-"), "text_completion", ask.model->name, "bora-" + services.options().version,
-                 services.clock().unix_seconds()};
+    envelope_ = {
+        services.new_id("cmpl-"),        "text_completion", ask.model->name,     "bora-" + services.options().version,
+        services.clock().unix_seconds(), ask.include_usage, ask.continuous_usage};
     choices_.resize(ask.prompts.size() * static_cast<size_t>(n_));
   }
 
@@ -71,12 +70,7 @@ class CompletionShape : public Shape {
     if (out != nullptr) chunk(index, event.text, {}, {}, c.finish_reason, &totals, out);
   }
 
-  void close(const Totals& totals, std::string* out) override {
-    if (!usage_) return;
-    Json last = envelope_.with(Json::array());
-    last.set("usage", usage_json(totals));
-    append_event(last, out);
-  }
+  void close(const Totals& totals, std::string* out) override { envelope_.close(totals, out); }
 
   Json whole(const Totals& totals) override {
     Json choices = Json::array();
@@ -125,17 +119,11 @@ class CompletionShape : public Shape {
     Json choice = choice_json(index, "text", std::move(text), std::move(logprobs), std::move(finish));
     if (!ids.is_null()) choice.set("token_ids", std::move(ids));
     choices.push_back(std::move(choice));
-    Json chunk = envelope_.with(std::move(choices));
-    if (running_usage_ && totals != nullptr) {
-      chunk.set("usage", usage_json(*totals));
-    } else if (usage_) {
-      chunk.set("usage", Json());
-    }
-    append_event(chunk, out);
+    envelope_.chunk(std::move(choices), totals, out);
   }
 
   const text::Tokenizer& tokenizer_;
-  const bool skip_special_, logprobs_, ids_, usage_, running_usage_, echo_;
+  const bool skip_special_, logprobs_, ids_, echo_;
   const int32_t n_;
   const int64_t seed_;
   const std::vector<std::string> prompts_;

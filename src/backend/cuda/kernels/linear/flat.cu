@@ -1,8 +1,7 @@
 #include <cuda_runtime_api.h>
 
-#include <string>
-
 #include "backend/cuda/kernels/linear/flat_table.h"
+#include "backend/cuda/kernels/linear/launch_parts.h"
 #include "backend/cuda/kernels/linear/linear.h"
 
 namespace bora::cuda {
@@ -52,11 +51,7 @@ FlatParams params_of(const LinearWeights& w, const LinearArgs& a, const FlatPlan
   p.x_row_bytes = 8 / plan.cluster * plan.x_blocks * w.format.block_k() * 2 + 16;
   p.x_buffers = plan.x_buffers;
   p.release_lead = plan.release_lead;
-  p.pieces = shape.pieces;
-  for (int32_t i = 0; i < 9; ++i) {
-    p.piece_k[i] = shape.piece_k[i];
-    p.piece_block[i] = shape.piece_block[i];
-  }
+  set_pieces(shape, &p);
   return p;
 }
 
@@ -68,11 +63,7 @@ Status linear_flat(const LinearWeights& weights, const LinearArgs& args, const F
   if (args.m == 0) return ok_status();
   if (plan.grid <= 0) return unimplemented("linear: no plan fits the device");
   const FlatEntry* entry = find(weights, plan);
-  if (entry == nullptr) {
-    return unimplemented("linear: no kernel for " + std::to_string(weights.format.bits()) +
-                         "-bit weights in groups of " + std::to_string(weights.format.group) +
-                         " with these activations");
-  }
+  if (entry == nullptr) return no_linear_kernel(weights.format);
   const unsigned passes = static_cast<unsigned>((args.m + 8 * plan.tokens8 - 1) / (8 * plan.tokens8));
   const Grid grid{dim3(static_cast<unsigned>(plan.grid), passes), dim3(static_cast<unsigned>(plan.warps) * 32),
                   static_cast<size_t>(plan.shared_bytes), static_cast<unsigned>(plan.cluster)};

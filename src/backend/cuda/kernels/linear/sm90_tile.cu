@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "backend/cuda/kernels/linear/launch_parts.h"
 #include "backend/cuda/kernels/linear/linear.h"
 #include "backend/cuda/kernels/linear/sm90_table.h"
 #include "backend/cuda/kernels/linear/tile_params.h"
@@ -81,11 +82,7 @@ TileParams params_of(const LinearWeights& w, const LinearArgs& a, const TilePlan
   p.longer_runs = plan.longer_runs;
   p.published = plan.published;
   p.pairs = takes_pairs(w, a) ? 1 : 0;
-  p.pieces = shape.pieces;
-  for (int32_t i = 0; i < 9; ++i) {
-    p.piece_k[i] = shape.piece_k[i];
-    p.piece_block[i] = shape.piece_block[i];
-  }
+  set_pieces(shape, &p);
   return p;
 }
 
@@ -107,11 +104,7 @@ Status linear_tile(const LinearWeights& weights, const LinearArgs& args, const T
     }
   }
   const TileEntry* entry = find(weights, plan.tokens);
-  if (entry == nullptr) {
-    return unimplemented("linear: no tile kernel for " + std::to_string(weights.format.bits()) +
-                         "-bit weights in groups of " + std::to_string(weights.format.group) +
-                         " with these activations");
-  }
+  if (entry == nullptr) return no_linear_kernel(weights.format);
   TileParams params = params_of(weights, args, plan);
   BORA_TRY(encode_x(weights, args, plan.tokens, &params.x_map));
   const Grid grid{dim3(static_cast<unsigned>(plan.grid)), dim3(static_cast<unsigned>(tile_threads(plan.tokens))),
